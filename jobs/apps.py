@@ -1,0 +1,14 @@
+from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+
+class JobsConfig(AppConfig):
+    name = "jobs"
+    verbose_name = "Queue"
+
+    def ready(self) -> None:
+        from jobs import checks  # noqa: F401  (registers the system checks)
+        from jobs.subscriptions import sync_after_migrate
+
+        # As Django does for permissions: the table of subscriptions follows the code after each migrate.
+        post_migrate.connect(sync_after_migrate, sender=self)

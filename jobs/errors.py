@@ -1,0 +1,21 @@
+"""How a handler says what kind of failure it met. Anything else is unclassified, and bounded all the same."""
+
+
+class PermanentError(Exception):
+    """The same input will fail every time: a schema violation, a reference to nothing. Dead-lettered at once."""
+
+
+class TransientError(Exception):
+    """The same input may succeed later. `retry_after` is the floor in seconds when the other side named one."""
+
+    def __init__(self, reason: str, *, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class LeaseLostError(Exception):
+    """Some deliveries of this batch are no longer ours; nothing of it may be committed."""
+
+
+class NotInTransactionError(Exception):
+    """A message was to be published outside the transaction that makes it true."""

@@ -1,0 +1,140 @@
+"""The queue's tables. State is changed only by the SQL in queue.py and outbox.py; these classes are for reading.
+
+jobs_message     the log: append-only, partitioned by month so that retention is a DROP
+jobs_delivery    hot and small: one row per message and subscription, deleted on ack
+processed_messages   the ledger, exactly as in the course
+jobs_deadletter  what could not be processed, with everything needed to decide about it
+"""
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Subscription(models.Model):
+    """A consumer's own queue over one or more message types. Declared in winecellar/routes.py.
+
+    `message_types`, `ordered` and `partitions` follow the code; `paused_at` belongs to the operator.
+    """
+
+    id = models.SmallAutoField(primary_key=True)
+    name = models.CharField(max_length=80, unique=True)
+    message_types = models.JSONField(help_text="The types it receives, as a list.")
+    ordered = models.BooleanField(help_text="Whether one key's deliveries are handled strictly in publication order.")
+    partitions = models.PositiveSmallIntegerField()
+    paused_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "jobs_subscription"
+        ordering = ("name",)
+        constraints = (models.CheckConstraint(name="jobs_subscription_partitions", condition=models.Q(partitions__gte=1)),)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class LoggedMessage(models.Model):
+    """An event or command as stored. `key` names the entity whose order matters; `body` is the business contract.
+
+    Partitioned by RANGE (published_at), which is why the key has two columns; the table is made by SQL
+    in migration 0002. There is no foreign key to it: the log outlives every delivery.
+    """
+
+    pk = models.CompositePrimaryKey("published_at", "id")
+    id = models.BigIntegerField()
+    published_at = models.DateTimeField()
+    event_id = models.TextField()
+    type = models.TextField()
+    key = models.TextField()
+    body = models.JSONField()
+    attributes = models.JSONField()
+
+    class Meta:
+        managed = False
+        db_table = "jobs_message"
+
+    def __str__(self) -> str:
+        return self.event_id
+
+
+class Delivery(models.Model):
+    """One message in one subscription's queue.
+
+    available: visible_at has passed · in-flight: lease_token set, visible_at ahead · waiting for a retry or
+    delayed: lease_token null, visible_at ahead · suspect: lease_token set, visible_at has passed (its holder fell silent).
+
+    The primary key is also the claim's window; no index has a column that a claim changes, so claims stay HOT.
+    """
+
+    pk = models.CompositePrimaryKey("subscription", "part", "id")
+    subscription = models.ForeignKey(Subscription, on_delete=models.DO_NOTHING, db_constraint=False, db_index=False)
+    part = models.SmallIntegerField()
+    id = models.BigIntegerField()
+    message_id = models.BigIntegerField()
+    published_at = models.DateTimeField()
+    event_id = models.TextField()
+    key = models.TextField()
+    visible_at = models.DateTimeField()
+    receive_count = models.SmallIntegerField()
+    lease_token = models.BigIntegerField(null=True)
+    first_received_at = models.DateTimeField(null=True)
+    failures = models.JSONField(null=True)
+
+    class Meta:
+        managed = False
+        db_table = "jobs_delivery"
+
+    def __str__(self) -> str:
+        return f"{self.event_id} for {self.subscription_id}"
+
+
+class ProcessedMessage(models.Model):
+    """The ledger: this consumer has applied this event. The course's three columns and primary key."""
+
+    pk = models.CompositePrimaryKey("consumer_name", "event_id")
+    consumer_name = models.TextField()
+    event_id = models.TextField()
+    processed_at = models.DateTimeField()
+
+    class Meta:
+        managed = False
+        db_table = "processed_messages"
+
+    def __str__(self) -> str:
+        return f"{self.consumer_name} {self.event_id}"
+
+
+class DeadLetter(models.Model):
+    """A delivery that will not be retried by itself. Leaves this table by retention only."""
+
+    class Cause(models.TextChoices):
+        PERMANENT = "permanent", "The message can never be processed"
+        EXHAUSTED = "exhausted", "Every receive failed"
+        WORKER_CRASH = "worker_crash", "The worker died each time"
+
+    id = models.BigAutoField(primary_key=True)
+    subscription_name = models.CharField(max_length=80)
+    message_id = models.BigIntegerField()
+    event_id = models.TextField()
+    message_type = models.TextField()
+    key = models.TextField()
+    body = models.JSONField()
+    attributes = models.JSONField()
+    cause = models.CharField(max_length=20, choices=Cause)
+    error_class = models.TextField()
+    reason = models.TextField()
+    traceback = models.TextField(blank=True)
+    failures = models.JSONField(default=list, help_text="Each receive that failed: when, class, reason.")
+    receive_count = models.SmallIntegerField()
+    published_at = models.DateTimeField()
+    first_received_at = models.DateTimeField(null=True)
+    dead_lettered_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "jobs_deadletter"
+        ordering = ("-id",)
+        indexes = (models.Index(name="jobs_deadletter_age", fields=["dead_lettered_at"]),)
+        constraints = (models.CheckConstraint(name="jobs_deadletter_received", condition=models.Q(receive_count__gte=1)),)
+
+    def __str__(self) -> str:
+        return f"{self.event_id} for {self.subscription_name}: {self.cause}"

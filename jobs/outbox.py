@@ -1,0 +1,37 @@
+"""Publishing: the message and its deliveries are written in the caller's transaction, with the change they announce.
+
+Guarantee: they exist together or not at all. For order within a key the caller holds that entity's row lock before
+it publishes (see ARCHITECTURE.md, gotcha 1). Subscribers are found in jobs_subscription, never named by producers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+from django.db import transaction
+
+from jobs import queue, wakeup
+from jobs.database import in_transaction
+from jobs.errors import NotInTransactionError
+from jobs.messages import NewMessage
+
+log = structlog.get_logger(__name__)
+
+
+def publish(messages: Sequence[NewMessage]) -> list[str]:
+    """Publish messages in the order given and return their event ids.
+
+    Raises NotInTransactionError outside `transaction.atomic()`: a fact announced apart from the change that
+    makes it true could survive without it.
+    """
+    if not in_transaction():
+        raise NotInTransactionError("publish() belongs in the transaction that writes what it announces")
+    if not messages:
+        return []
+    reached = queue.insert_messages(messages)
+    if reached:
+        transaction.on_commit(lambda: wakeup.announce(reached))
+    else:
+        log.info("outbox.no_subscriber", types=sorted({message.type for message in messages}))
+    return [message.event_id for message in messages]

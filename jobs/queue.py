@@ -1,0 +1,492 @@
+"""All of the queue's SQL, one function per statement, in the order a message meets them.
+
+Guarantee: every statement that changes a delivery in flight carries the claim's lease token, so a worker that lost
+its lease changes nothing. All times are the database's (`clock_timestamp()`), never a worker's.
+Called by outbox, the executors and the maintenance commands; by nobody else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import connection
+
+from jobs.messages import Message, NewMessage, dumps
+
+if TYPE_CHECKING:
+    from jobs.subscriptions import Route
+
+Partition = tuple[int, int]  # (subscription id, part)
+
+# --- Publishing -------------------------------------------------------------------------------------------------
+
+# `writer` runs first and gives the transaction its id before any message id is drawn: a low id without a visible
+# transaction could be overtaken by a claim that believes it has seen all lower ones (docs/decisions/0003).
+INSERT_MESSAGES = """
+WITH writer AS MATERIALIZED (SELECT pg_current_xact_id() AS xid),
+message AS (
+    INSERT INTO jobs_message (event_id, type, key, body, attributes)
+    SELECT row.event_id, row.type, row.key, row.body, row.attributes
+    FROM writer, ROWS FROM (
+        jsonb_to_recordset(%(messages)s::jsonb) AS (event_id text, type text, key text, body jsonb, attributes jsonb)
+    ) WITH ORDINALITY AS row (event_id, type, key, body, attributes, position)
+    ORDER BY row.position
+    RETURNING id, published_at, event_id, type, key
+),
+delivery AS (
+    INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key, visible_at)
+    SELECT s.id, abs(hashtextextended(message.key, 0) %% s.partitions), message.id, message.published_at,
+           message.event_id, message.key, clock_timestamp() + %(delay)s * interval '1 second'
+    FROM message JOIN jobs_subscription s ON s.message_types ? message.type
+    ORDER BY message.id
+    RETURNING subscription_id, part
+)
+SELECT DISTINCT subscription_id, part FROM delivery
+"""
+
+
+def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> list[Partition]:
+    """Write messages and one delivery per subscription of their type; return the partitions that got any."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            INSERT_MESSAGES,
+            {"messages": dumps([message.as_row() for message in messages]), "delay": delay.total_seconds()},
+        )
+        return [(subscription, part) for subscription, part in cursor.fetchall()]
+
+
+# --- Claiming ---------------------------------------------------------------------------------------------------
+
+# One statement. `win`: the partition's oldest deliveries from the mark on. `ranked`: which of them may go: all of their
+# group's earlier ones must be able to go too. `chosen`: a suspect (its holder fell silent) alone, when it is the oldest that
+# may go; otherwise the oldest batch without suspects. `locked`: those rows, visibility checked again on the newest version,
+# since the snapshot may be older than another worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks.
+# `taken`: where one was skipped, the later ones of its group stay too. {group} is the key when ordered, else the id.
+# A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and claim more than the limit (Postgres bug #15715).
+CLAIM = """
+WITH token AS MATERIALIZED (SELECT nextval('jobs_lease_token') AS value),
+win AS MATERIALIZED (
+    SELECT id, key, visible_at <= clock_timestamp() AS visible, lease_token IS NOT NULL AS leased
+    FROM jobs_delivery
+    WHERE subscription_id = %(subscription)s AND part = %(part)s AND id >= %(mark)s
+    ORDER BY id LIMIT %(window)s
+),
+ranked AS MATERIALIZED (
+    SELECT id, {group} AS grp,
+           bool_and(visible AND NOT leased) OVER earlier AS clear,
+           visible AND leased AND row_number() OVER earlier = 1 AS suspect
+    FROM win WINDOW earlier AS (PARTITION BY {group} ORDER BY id)
+),
+oldest AS MATERIALIZED (
+    SELECT min(id) FILTER (WHERE clear) AS clear, min(id) FILTER (WHERE suspect) AS suspect FROM ranked
+),
+chosen AS MATERIALIZED (
+    SELECT ranked.id, ranked.grp FROM ranked, oldest
+    WHERE CASE WHEN oldest.suspect < coalesce(oldest.clear, oldest.suspect + 1)
+               THEN ranked.id = oldest.suspect ELSE ranked.clear END
+    ORDER BY ranked.id LIMIT %(batch)s
+),
+locked AS MATERIALIZED (
+    SELECT d.id FROM jobs_delivery d
+    WHERE d.subscription_id = %(subscription)s AND d.part = %(part)s AND d.id IN (SELECT id FROM chosen)
+      AND d.visible_at <= clock_timestamp()
+    ORDER BY d.id FOR UPDATE SKIP LOCKED
+),
+taken AS MATERIALIZED (
+    SELECT id FROM (
+        SELECT chosen.id, bool_and(locked.id IS NOT NULL) OVER (PARTITION BY chosen.grp ORDER BY chosen.id) AS held
+        FROM chosen LEFT JOIN locked USING (id)
+    ) prefix WHERE held
+),
+claimed AS (
+    UPDATE jobs_delivery d
+    SET visible_at = clock_timestamp() + %(lease)s * interval '1 second', lease_token = token.value,
+        receive_count = d.receive_count + 1, first_received_at = coalesce(d.first_received_at, clock_timestamp())
+    FROM taken, token
+    WHERE d.subscription_id = %(subscription)s AND d.part = %(part)s AND d.id = taken.id
+    RETURNING d.id, d.message_id, d.published_at, d.receive_count
+)
+SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'), m.published_at,
+       claimed.receive_count, token.value, look.seen, look.first, look.xmin, look.xmax
+FROM token
+CROSS JOIN (
+    SELECT count(*) AS seen, min(id) AS first, pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
+           pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+    FROM win
+) look
+LEFT JOIN (claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id) ON true
+ORDER BY claimed.id
+"""
+CLAIM_ORDERED = CLAIM.format(group="key")
+CLAIM_UNORDERED = CLAIM.format(group="id")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a claim saw: how many deliveries its window held, the oldest of them, and its snapshot's bounds."""
+
+    seen: int
+    first: int | None
+    xmin: int
+    xmax: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Deliveries leased to us under one token. `messages` ascend by delivery id."""
+
+    partition: Partition
+    token: int
+    messages: list[Message]
+    look: Look
+
+
+def claim(partition: Partition, *, ordered: bool, batch: int, window: int, mark: int = 0) -> Claim:
+    """Lease up to `batch` deliveries of one partition, looking at its oldest `window` from id `mark` on.
+
+    Counts a receive and hides them for the visibility timeout, in a transaction of its own: a crash from here on
+    is charged. A suspect comes alone. May return none.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            CLAIM_ORDERED if ordered else CLAIM_UNORDERED,
+            {
+                "subscription": partition[0],
+                "part": partition[1],
+                "mark": mark,
+                "window": window,
+                "batch": batch,
+                "lease": settings.VISIBILITY_TIMEOUT.total_seconds(),
+            },
+        )
+        rows = cursor.fetchall()
+    messages = [Message(*row[:9]) for row in rows if row[0] is not None]
+    return Claim(partition, rows[0][9], messages, Look(*rows[0][10:14]))
+
+
+# --- Settling: ack, renew, put back, bury -----------------------------------------------------------------------
+
+# Deleting first takes the row locks for as long as the handler works, so nobody else can have these deliveries.
+# The rows are found by id range and token: no array of ids travels.
+ACK = """
+WITH gone AS (
+    DELETE FROM jobs_delivery
+    WHERE subscription_id = %(subscription)s AND part = %(part)s AND id BETWEEN %(first)s AND %(last)s
+      AND lease_token = %(token)s
+    RETURNING event_id
+),
+fresh AS (
+    INSERT INTO processed_messages (consumer_name, event_id)
+    SELECT %(consumer)s, event_id FROM gone
+    ON CONFLICT DO NOTHING RETURNING event_id
+)
+SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM fresh),
+       CASE WHEN (SELECT count(*) FROM gone) <> (SELECT count(*) FROM fresh)
+            THEN (SELECT coalesce(array_agg(event_id), '{}') FROM fresh) END
+"""
+
+
+@dataclass(frozen=True)
+class Acked:
+    """`gone`: how many deliveries were still ours. `fresh`: event ids new to the ledger; None when all were."""
+
+    gone: int
+    fresh: set[str] | None
+
+
+def ack(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
+    """Delete a contiguous run of the claim's deliveries and write the ledger; call it first in the effect's transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            ACK,
+            {
+                "subscription": claim.partition[0],
+                "part": claim.partition[1],
+                "first": messages[0].id,
+                "last": messages[-1].id,
+                "token": claim.token,
+                "consumer": consumer,
+            },
+        )
+        gone, _, fresh = cursor.fetchone()
+    return Acked(gone, None if fresh is None else set(fresh))
+
+
+ALREADY_PROCESSED = "SELECT event_id FROM processed_messages WHERE consumer_name = %s AND event_id = ANY(%s)"
+
+
+def already_processed(consumer: str, messages: Sequence[Message]) -> set[str]:
+    """Which of these events the ledger holds for this consumer; asked before an effect outside the database."""
+    with connection.cursor() as cursor:
+        cursor.execute(ALREADY_PROCESSED, [consumer, [message.event_id for message in messages]])
+        return {row[0] for row in cursor.fetchall()}
+
+
+RENEW = """
+WITH held AS MATERIALIZED (
+    SELECT d.subscription_id, d.part, d.id
+    FROM jsonb_to_recordset(%(held)s::jsonb) AS h (subscription smallint, part smallint, id bigint, token bigint)
+    JOIN jobs_delivery d ON d.subscription_id = h.subscription AND d.part = h.part AND d.id = h.id
+     AND d.lease_token = h.token
+    ORDER BY d.subscription_id, d.part, d.id FOR UPDATE OF d SKIP LOCKED
+)
+UPDATE jobs_delivery d SET visible_at = clock_timestamp() + %(lease)s * interval '1 second'
+FROM held WHERE d.subscription_id = held.subscription_id AND d.part = held.part AND d.id = held.id
+RETURNING d.id
+"""
+
+
+def renew(held: Iterable[tuple[Claim, Message]]) -> set[int]:
+    """Extend the leases that are still ours by a whole visibility timeout, in one statement; return their delivery ids."""
+    rows = [
+        {"subscription": c.partition[0], "part": c.partition[1], "id": m.id, "token": c.token} for c, m in held
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(RENEW, {"held": dumps(rows), "lease": settings.VISIBILITY_TIMEOUT.total_seconds()})
+        return {row[0] for row in cursor.fetchall()}
+
+
+PUT_BACK = """
+UPDATE jobs_delivery d
+SET visible_at = clock_timestamp() + r.delay * interval '1 second', lease_token = NULL,
+    receive_count = d.receive_count - CASE WHEN r.charged THEN 0 ELSE 1 END,
+    failures = CASE WHEN r.failure IS NULL THEN d.failures
+                    ELSE coalesce(d.failures, '[]') || jsonb_build_array(r.failure || jsonb_build_object('at', clock_timestamp()))
+               END
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (id bigint, delay float8, charged boolean, failure jsonb)
+WHERE d.subscription_id = %(subscription)s AND d.part = %(part)s AND d.id = r.id AND d.lease_token = %(token)s
+"""
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """One delivery returned to its queue. Uncharged: it was never started, so the receive does not count."""
+
+    message: Message
+    delay: float = 0.0
+    charged: bool = True
+    failure: dict[str, Any] | None = None
+
+
+def put_back(claim: Claim, returned: Sequence[PutBack]) -> int:
+    """Make deliveries available again after their delays (seconds); returns how many were still ours."""
+    if not returned:
+        return 0
+    rows = [
+        {"id": r.message.id, "delay": r.delay, "charged": r.charged, "failure": r.failure and _storable(r.failure)}
+        for r in returned
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            PUT_BACK,
+            {
+                "rows": dumps(rows),
+                "subscription": claim.partition[0],
+                "part": claim.partition[1],
+                "token": claim.token,
+            },
+        )
+        return cursor.rowcount
+
+
+GIVE_BACK_CLAIM = """
+UPDATE jobs_delivery SET visible_at = clock_timestamp(), lease_token = NULL, receive_count = receive_count - 1
+WHERE subscription_id = %s AND part = %s AND id BETWEEN %s AND %s AND lease_token = %s
+"""
+
+
+def give_back_claim(claim: Claim) -> int:
+    """Return all of a claim that is still ours, uncharged: it was lost with its connection, not by its own fault."""
+    if not claim.messages:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(
+            GIVE_BACK_CLAIM, [*claim.partition, claim.messages[0].id, claim.messages[-1].id, claim.token]
+        )
+        return cursor.rowcount
+
+
+BURY = """
+WITH gone AS (
+    DELETE FROM jobs_delivery
+    WHERE subscription_id = %(subscription)s AND part = %(part)s AND id = %(id)s AND lease_token = %(token)s
+    RETURNING *
+)
+INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes, cause,
+                             error_class, reason, traceback, failures, receive_count, published_at, first_received_at)
+SELECT %(consumer)s, m.id, m.event_id, m.type, m.key, m.body, m.attributes, %(cause)s,
+       %(error_class)s, %(reason)s, %(traceback)s,
+       coalesce(gone.failures, '[]') || jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', clock_timestamp())),
+       %(receives)s, m.published_at, gone.first_received_at
+FROM gone JOIN jobs_message m ON m.published_at = gone.published_at AND m.id = gone.message_id
+RETURNING id
+"""
+
+
+@dataclass(frozen=True)
+class Burial:
+    """Why a delivery becomes a dead letter; the texts are cleaned of what Postgres cannot store."""
+
+    cause: str
+    error_class: str
+    reason: str
+    traceback: str
+    receives: int
+
+
+def bury(claim: Claim, consumer: str, message: Message, burial: Burial) -> int | None:
+    """Move one delivery to the dead letters in one statement; the dead letter's id, or None if it was no longer ours."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            BURY,
+            {
+                "subscription": claim.partition[0],
+                "part": claim.partition[1],
+                "id": message.id,
+                "token": claim.token,
+                "consumer": consumer,
+                "cause": burial.cause,
+                "error_class": _clean(burial.error_class, 200),
+                "reason": _clean(burial.reason, 2_000),
+                "traceback": _clean(burial.traceback, 20_000),
+                "failure": dumps(
+                    _storable({"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives})
+                ),
+                "receives": burial.receives,
+            },
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
+# Postgres stores neither NUL nor half a surrogate pair; a failure must always be writable.
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def _clean(text: str, longest: int) -> str:
+    text = UNSTORABLE.sub("�", text)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _storable(failure: dict[str, Any]) -> dict[str, Any]:
+    return {key: _clean(value, 500) if isinstance(value, str) else value for key, value in failure.items()}
+
+
+# --- Looking for work -------------------------------------------------------------------------------------------
+
+READY_PARTITIONS = """
+SELECT s.id, p.part
+FROM jobs_subscription s
+CROSS JOIN generate_series(0, s.partitions - 1) AS p (part)
+LEFT JOIN jsonb_to_recordset(%(marks)s::jsonb) AS k (subscription smallint, part smallint, mark bigint)
+       ON k.subscription = s.id AND k.part = p.part
+WHERE s.id = ANY(%(subscriptions)s) AND s.paused_at IS NULL AND EXISTS (
+    SELECT FROM jobs_delivery d
+    WHERE d.subscription_id = s.id AND d.part = p.part AND d.id >= coalesce(k.mark, 0)
+      AND d.visible_at <= clock_timestamp()
+)
+"""
+
+
+def ready_partitions(subscriptions: Sequence[int], marks: dict[Partition, int]) -> set[Partition]:
+    """Partitions of unpaused subscriptions that have something visible at or after their mark. Run once per poll."""
+    rows = [{"subscription": s, "part": p, "mark": mark} for (s, p), mark in marks.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(READY_PARTITIONS, {"subscriptions": list(subscriptions), "marks": dumps(rows)})
+        return {(subscription, part) for subscription, part in cursor.fetchall()}
+
+
+# --- Subscriptions and partitions -------------------------------------------------------------------------------
+
+INSERT_SUBSCRIPTIONS = """
+INSERT INTO jobs_subscription (name, message_types, ordered, partitions)
+SELECT r.name, r.message_types, r.ordered, r.partitions
+FROM jsonb_to_recordset(%s::jsonb) AS r (name text, message_types jsonb, ordered boolean, partitions smallint)
+WHERE NOT EXISTS (SELECT FROM jobs_subscription s WHERE s.name = r.name)
+ON CONFLICT (name) DO NOTHING
+"""
+UPDATE_SUBSCRIPTIONS = """
+UPDATE jobs_subscription s SET message_types = r.message_types, ordered = r.ordered
+FROM jsonb_to_recordset(%s::jsonb) AS r (name text, message_types jsonb, ordered boolean)
+WHERE s.name = r.name AND (s.message_types, s.ordered) IS DISTINCT FROM (r.message_types, r.ordered)
+"""
+
+
+def _route_rows(routes: Sequence[Route]) -> str:
+    return dumps(
+        [
+            {"name": r.name, "message_types": list(r.message_types), "ordered": r.ordered, "partitions": r.partitions}
+            for r in routes
+        ]
+    )
+
+
+def insert_missing_subscriptions(routes: Sequence[Route]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT_SUBSCRIPTIONS, [_route_rows(routes)])
+
+
+def update_subscriptions(routes: Sequence[Route]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(UPDATE_SUBSCRIPTIONS, [_route_rows(routes)])
+
+
+def subscription_ids() -> dict[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name, id FROM jobs_subscription")
+        return dict(cursor.fetchall())
+
+
+# Names a month's partition after its first day; the bounds are UTC midnights.
+ENSURE_PARTITION = """
+DO $$
+DECLARE
+    month timestamptz := date_trunc('month', now(), 'UTC');
+    upper timestamptz;
+BEGIN
+    FOR i IN 0..{ahead} LOOP
+        upper := date_trunc('month', month + interval '32 days', 'UTC');
+        EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF jobs_message FOR VALUES FROM (%L) TO (%L)',
+                       'jobs_message_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM'), month, upper);
+        month := upper;
+    END LOOP;
+END $$
+"""
+MONTHS_AHEAD = 3
+
+
+def ensure_message_partitions() -> None:
+    """Make the log's partitions for this month and the next ones; does nothing where they exist."""
+    with connection.cursor() as cursor:
+        cursor.execute(ENSURE_PARTITION.format(ahead=MONTHS_AHEAD))
+
+
+# --- What the queue holds ---------------------------------------------------------------------------------------
+
+DEPTHS = """
+SELECT s.name, count(d.id), count(d.id) FILTER (WHERE d.lease_token IS NOT NULL AND d.visible_at > clock_timestamp()),
+       min(d.published_at)
+FROM jobs_subscription s LEFT JOIN jobs_delivery d ON d.subscription_id = s.id
+GROUP BY s.name ORDER BY s.name
+"""
+
+
+@dataclass(frozen=True)
+class Depth:
+    """`waiting` counts everything unacked, `in_flight` included; `oldest` is when its oldest message was published."""
+
+    subscription: str
+    waiting: int
+    in_flight: int
+    oldest: datetime | None
+
+
+def depths() -> list[Depth]:
+    with connection.cursor() as cursor:
+        cursor.execute(DEPTHS)
+        return [Depth(*row) for row in cursor.fetchall()]

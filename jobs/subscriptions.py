@@ -1,0 +1,75 @@
+"""Subscriptions: declared in winecellar/routes.py, mirrored in jobs_subscription, which producers fan out from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from django.conf import settings
+
+from jobs.messages import Message
+
+# Applies the messages' effects set-wise, inside the transaction that also writes the ledger and acks.
+Apply = Callable[[Sequence[Message]], None]
+
+
+@dataclass(frozen=True)
+class External:
+    """A handler whose effect is outside our Postgres, so that no transaction may be open while it happens.
+
+    prepare  messages → one task each, or None where the effect is no longer wanted; may read the database
+    perform  one task → its result; runs in a thread, many at a time, and must not touch the database
+    record   (message, result or None) pairs → written in the transaction that writes the ledger and acks
+    """
+
+    prepare: Callable[[Sequence[Message]], Sequence[Any]]
+    perform: Callable[[Any], Any]
+    record: Callable[[Sequence[tuple[Message, Any]]], None]
+    at_once: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """One subscription: what it receives, who handles it, how.
+
+    `ordered`: one key's messages strictly in publication order, a failing one blocking only its key.
+    `partitions`: how many lanes the keys are hashed into; used when the subscription is first created.
+    `batch`: how many messages one claim takes at most.
+    """
+
+    name: str
+    message_types: tuple[str, ...]
+    handler: Apply | External
+    ordered: bool
+    partitions: int = 16
+    batch: int = 500
+
+
+@cache
+def load_routes() -> dict[str, Route]:
+    """The routes by name, from the module that settings.QUEUE_ROUTES names, as Django finds ROOT_URLCONF."""
+    module = import_module(settings.QUEUE_ROUTES)
+    return {route.name: route for route in module.ROUTES}
+
+
+def ensure_subscriptions() -> dict[str, int]:
+    """Create what is missing and return every route's subscription id. Changes nothing that exists, so that
+    an old worker starting late never narrows what newer code has declared."""
+    from jobs import queue
+
+    routes = load_routes()
+    queue.insert_missing_subscriptions(list(routes.values()))
+    ids = queue.subscription_ids()
+    return {name: ids[name] for name in routes}
+
+
+def sync_after_migrate(**_: Any) -> None:
+    """After each migrate: create what is missing, and make types and ordering follow the code."""
+    from jobs import queue
+
+    queue.ensure_message_partitions()
+    queue.insert_missing_subscriptions(list(load_routes().values()))
+    queue.update_subscriptions(list(load_routes().values()))

@@ -1,0 +1,50 @@
+"""Logging: one event name and its ids as fields on every line; JSON in production, readable at a keyboard.
+
+No bodies, no addresses, no secrets: code logs ids. The request id and event id come from structlog's
+context variables, which the middleware and the worker bind.
+"""
+
+import logging
+import logging.config
+from typing import Any
+
+import structlog
+
+SHARED: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def configure_logging(*, json: bool, level: str) -> None:
+    """Send structlog's and the standard library's lines through one renderer to standard error."""
+    renderer: list[Any] = (
+        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        if json
+        else [structlog.dev.ConsoleRenderer(colors=False, pad_event_to=32)]
+    )
+    logging.config.dictConfig(
+        {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {
+                "structlog": {
+                    "()": structlog.stdlib.ProcessorFormatter,
+                    "foreign_pre_chain": SHARED,
+                    "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
+                }
+            },
+            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structlog"}},
+            "root": {"handlers": ["stderr"], "level": level},
+            # Django's "Bad Request: /path" lines repeat what our access line says with its request id.
+            "loggers": {"django.request": {"level": "ERROR"}, "django.security": {"level": "ERROR"}},
+        }
+    )
+    structlog.configure(
+        processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,68 @@
+"""What every request gets: an id, a strict content security policy, and 503 instead of 500 when the database is away."""
+
+import re
+import uuid
+from collections.abc import Callable
+
+import structlog
+from django.db import Error as DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from jobs.database import is_away
+
+log = structlog.get_logger(__name__)
+Answer = Callable[[HttpRequest], HttpResponse]
+PROXY_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+RETRY_AFTER_SECONDS = 5
+
+
+class RequestIdMiddleware:
+    """Bind a request id to the logs and to the answer; a proxy's own id is kept when it is well-formed."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-ID", "")
+        request_id = given if PROXY_REQUEST_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
+        request.request_id = request_id  # type: ignore[attr-defined]
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            response = self.get_response(request)
+        response["X-Request-ID"] = request_id
+        return response
+
+
+class DatabaseAwayMiddleware:
+    """Pages answer 503 with Retry-After while the database is down, full, read-only or out of slots."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, DatabaseError) or not is_away(exception):
+            return None
+        log.warning("database.away", path=request.path, error=type(exception).__name__)
+        response = render(request, "503.html", status=503, using=None)
+        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        return response
+
+
+class ContentSecurityPolicyMiddleware:
+    """Only our own files, and no inline script: the pages need none."""
+
+    POLICY = (
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        response.setdefault("Content-Security-Policy", self.POLICY)
+        return response

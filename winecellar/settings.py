@@ -1,0 +1,215 @@
+"""All settings. What varies by machine comes from the environment (django-environ); what we promise stands below, once.
+
+Development needs none of it set. Production needs WINECELLAR_ENV=production, SECRET_KEY, ALLOWED_HOSTS,
+SITE_URL, DATABASE_URL and EMAIL_URL; `manage.py check --deploy` says what is missing.
+"""
+
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import environ
+
+from winecellar import embedded
+from winecellar.logs import configure_logging
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+PRODUCTION = env.str("WINECELLAR_ENV", default="development") == "production"
+DEBUG = False  # error pages of ours everywhere: a stack trace in the browser helps nobody who is not at this keyboard
+
+# --- What we promise. Each number stands here and nowhere else -------------------------------------------------
+
+# The figure on the alert page and in the alarms: a price change reaches the mailbox within this time.
+ALERT_PROMISE = timedelta(minutes=5)
+# The alert page's other figure: a new alert is compared with the price now, within this time.
+FIRST_CHECK_PROMISE = timedelta(minutes=1)
+# How long an in-flight delivery is hidden. A worker silent for this long is taken for dead.
+VISIBILITY_TIMEOUT = timedelta(seconds=30)
+# How often a delivery is handed out before it becomes a dead letter.
+MAX_RECEIVES = 5
+# Full jitter: before receive n + 1 a random wait in [0, base * 2**(n-1)]: 1, 2, 4, 8, 16 s.
+RETRY_BACKOFF_BASE = timedelta(seconds=1)
+# In-queue redelivery ends within 5 x 30 s; routine redrive within five business days: seven days cover both.
+LEDGER_RETENTION = timedelta(days=7)
+# The triage runbook decides within five business days; two weeks leave room for a holiday and a doubt.
+DEAD_LETTER_RETENTION = timedelta(days=14)
+# Any dead letter is an event: it warns after this long ...
+DEAD_LETTER_WARN_AFTER = timedelta(minutes=5)
+# ... and one that nobody has looked at for this long is a page.
+DEAD_LETTER_PAGE_AFTER = timedelta(minutes=15)
+# A nightly job that has not completed for a day and two hours was missed.
+NIGHTLY_HEARTBEAT_LIMIT = timedelta(hours=26)
+# The message log: long enough to rebuild a year's price history, plus a month to notice that one must.
+MESSAGE_RETENTION = timedelta(days=400)
+
+# --- The queue (what operators tune; see docs/decisions) -------------------------------------------------------
+
+# Polling is what makes the queue correct; NOTIFY only makes it quick. So this is the latency without LISTEN.
+WORKER_POLL_INTERVAL = timedelta(seconds=1)
+WORKER_LISTEN = env.bool("WORKER_LISTEN", default=True)
+# Database connections that one worker process handles price events with: one waits while another computes.
+WORKER_LANES = env.int("WORKER_LANES", default=2)
+# How long a worker told to stop may finish what it has begun. Below systemd's and Kubernetes' usual patience.
+WORKER_GRACE = timedelta(seconds=20)
+# A handler's statement or idle transaction longer than this is ended by the server: the lease is nearly gone.
+HANDLER_TIME_LIMIT = timedelta(seconds=25)
+# A message type this worker has no handler for (old code, new message) is put back for so long, uncharged.
+UNKNOWN_HANDLER_DELAY = timedelta(seconds=30)
+# NOTIFYs of one process are at least this far apart; each takes a lock that all commits share.
+NOTIFY_INTERVAL = timedelta(milliseconds=5)
+QUEUE_ROUTES = "winecellar.routes"
+
+# --- Feeds ----------------------------------------------------------------------------------------------------
+
+FEED_MAX_BODY_BYTES = 1_000_000  # a thousand observations of 200 bytes five times over
+FEED_MAX_BATCH = 1_000
+FEED_MAX_DEPTH = 16  # our contract nests three deep; a parser bomb nests a hundred thousand
+FEED_CLOCK_TOLERANCE = timedelta(minutes=5)  # how far ahead of ours a merchant's clock may run
+FEED_EARLIEST = 2000  # years before are typing errors
+# More than this factor up or down is held for a person: cents taken as units is a factor of a hundred.
+FEED_HOLD_FACTOR = Decimal(10)
+FEED_LOCK_TIMEOUT = timedelta(seconds=2)  # how long a request waits for its twin before it answers 503
+FEED_REQUESTS_PER_MINUTE = env.int("FEED_REQUESTS_PER_MINUTE", default=6_000)  # per merchant
+FEED_MAX_LIVE_KEYS = 2  # the old one and its successor, while a merchant rotates
+FEED_ANSWER_RETENTION = timedelta(days=14)  # stored answers of idempotent requests; merchants retry for hours
+
+# --- Alerts ---------------------------------------------------------------------------------------------------
+
+ALERTS_PER_USER = 5_000
+MAIL_BATCH = 40
+MAIL_AT_ONCE = 8  # sends in flight per worker process
+MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight seconds, then fail
+
+# --- Django ---------------------------------------------------------------------------------------------------
+
+SECRET_KEY = env.str("SECRET_KEY", default="" if PRODUCTION else "development-only-" + "0123456789abcdef" * 3)
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
+SITE_URL = env.str("SITE_URL", default="" if PRODUCTION else "http://127.0.0.1:8000").rstrip("/")
+CSRF_TRUSTED_ORIGINS = [SITE_URL] if SITE_URL else []
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "jobs",
+    "pricing",
+    "alerts",
+    "winecellar.accounts",
+    "winecellar.demo",
+]
+
+MIDDLEWARE = [
+    "winecellar.middleware.RequestIdMiddleware",
+    "winecellar.middleware.DatabaseAwayMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "winecellar.middleware.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "winecellar.urls"
+WSGI_APPLICATION = "winecellar.wsgi.application"
+# A POST without its slash would lose its body in a redirect; here it is a plain 404.
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "winecellar" / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "winecellar.context.site",
+            ],
+            "builtins": ["winecellar.templatetags.cellar"],
+        },
+    },
+]
+
+DATABASES = {"default": env.db_url_config(env.str("DATABASE_URL", default="") or embedded.default().url())}
+DATABASES["default"].update(
+    {
+        "ATOMIC_REQUESTS": False,
+        "CONN_MAX_AGE": None,  # connecting costs more than most requests
+        "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": True,  # so that PgBouncer in transaction mode works
+    }
+)
+DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+
+AUTH_USER_MODEL = "accounts.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "alerts"
+LOGOUT_REDIRECT_URL = "wines"
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "winecellar" / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+WHITENOISE_USE_FINDERS = not PRODUCTION
+
+MAIL_FROM = env.str("MAIL_FROM", default="Winecellar <alerts@winecellar.example>")
+DEFAULT_FROM_EMAIL = MAIL_FROM
+SERVER_EMAIL = MAIL_FROM
+# smtp://user:password@host:587/?tls=true, or any other URL that django-environ knows.
+_email = env.email_url("EMAIL_URL", default="" if PRODUCTION else "consolemail://")
+EMAIL_BACKEND = _email["EMAIL_BACKEND"]
+EMAIL_HOST, EMAIL_PORT = _email.get("EMAIL_HOST") or "localhost", _email.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email.get("EMAIL_HOST_USER") or "", _email.get("EMAIL_HOST_PASSWORD") or ""
+EMAIL_USE_TLS, EMAIL_USE_SSL = _email.get("EMAIL_USE_TLS", False), _email.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = MAIL_TIMEOUT.total_seconds()
+
+# A feed's own limit is checked by its view, which also answers in the feed's error shape.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * FEED_MAX_BODY_BYTES
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
+
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = True
+if PRODUCTION:
+    SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("BEHIND_TLS_PROXY", default=False) else None
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+
+LOGGING_CONFIG = None  # structlog renders our lines and the libraries' alike
+configure_logging(json=PRODUCTION or env.bool("LOG_JSON", default=False), level=env.str("LOG_LEVEL", default="INFO"))
