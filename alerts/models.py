@@ -19,7 +19,9 @@ class Alert(models.Model):
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="alerts")
     wine = models.ForeignKey(Wine, on_delete=models.PROTECT, related_name="alerts", db_index=False)
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, null=True, blank=True, help_text="Empty: any merchant.")
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, null=True, blank=True, help_text="Empty: any merchant."
+    )
     threshold_usd = models.DecimalField("target", **PRICE)
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     created_at = models.DateTimeField(db_default=Now())

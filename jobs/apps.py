@@ -8,7 +8,7 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         from jobs import checks  # noqa: F401  (registers the system checks)
-        from jobs.subscriptions import sync_after_migrate
+        from jobs.sync import sync_after_migrate
 
         # As Django does for permissions: the table of subscriptions follows the code after each migrate.
         post_migrate.connect(sync_after_migrate, sender=self)

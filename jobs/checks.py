@@ -1,0 +1,71 @@
+"""System checks: what must hold between settings and routes, found by `manage.py check` and not at 3 a.m."""
+
+from collections import Counter
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from jobs.messages import is_command
+from jobs.retry import ceiling
+from jobs.subscriptions import External, Route
+
+
+@register()
+def clock_is_utc(**_: Any) -> Iterable[CheckMessage]:
+    if settings.TIME_ZONE != "UTC" or not settings.USE_TZ:
+        yield Error(
+            "TIME_ZONE must be UTC and USE_TZ true.",
+            hint="A local zone has an hour that does not exist and one that comes twice, each year.",
+            id="jobs.E001",
+        )
+
+
+@register()
+def handlers_end_before_their_lease(**_: Any) -> Iterable[CheckMessage]:
+    if settings.HANDLER_TIME_LIMIT >= settings.VISIBILITY_TIMEOUT:
+        yield Error(
+            "HANDLER_TIME_LIMIT must be shorter than VISIBILITY_TIMEOUT.",
+            hint="A handler that outlives its lease works on deliveries that another worker has been given.",
+            id="jobs.E002",
+        )
+
+
+@register()
+def ledger_outlives_redelivery(**_: Any) -> Iterable[CheckMessage]:
+    waits = sum(ceiling(n, base=settings.RETRY_BACKOFF_BASE.total_seconds()) for n in range(1, settings.MAX_RECEIVES))
+    longest = settings.MAX_RECEIVES * settings.VISIBILITY_TIMEOUT.total_seconds() + waits
+    if settings.LEDGER_RETENTION.total_seconds() <= longest:
+        yield Error(
+            f"LEDGER_RETENTION must exceed the {longest:.0f} s over which a delivery can be redelivered.",
+            id="jobs.E003",
+        )
+    if settings.DEAD_LETTER_RETENTION < settings.LEDGER_RETENTION:
+        yield Error("DEAD_LETTER_RETENTION must not be shorter than LEDGER_RETENTION.", id="jobs.E004")
+
+
+@register()
+def routes_are_sound(**_: Any) -> Iterable[CheckMessage]:
+    routes: list[Route] = import_module(settings.QUEUE_ROUTES).ROUTES
+    for name, count in Counter(route.name for route in routes).items():
+        if count > 1:
+            yield Error(f"{count} routes are named {name!r}.", hint="The ledger is kept by this name.", id="jobs.E005")
+    owners = Counter(type_ for route in routes for type_ in route.message_types if is_command(type_))
+    for type_, count in owners.items():
+        if count > 1:
+            yield Error(
+                f"The command {type_!r} has {count} subscriptions.",
+                hint="A command is an instruction to one handler. If several should react, publish an event.",
+                id="jobs.E006",
+            )
+    for route in routes:
+        if route.ordered and isinstance(route.handler, External):
+            yield Error(
+                f"{route.name!r} is ordered and its effect is outside Postgres.",
+                hint="External effects run many at a time and cannot keep an order.",
+                id="jobs.E007",
+            )
+        if not 1 <= route.partitions <= 1024 or not 1 <= route.batch <= 10_000:
+            yield Error(f"{route.name!r}: partitions must be in 1..1024 and batch in 1..10000.", id="jobs.E008")

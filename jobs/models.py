@@ -27,7 +27,9 @@ class Subscription(models.Model):
     class Meta:
         db_table = "jobs_subscription"
         ordering = ("name",)
-        constraints = (models.CheckConstraint(name="jobs_subscription_partitions", condition=models.Q(partitions__gte=1)),)
+        constraints = (
+            models.CheckConstraint(name="jobs_subscription_partitions", condition=models.Q(partitions__gte=1)),
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -60,8 +62,10 @@ class LoggedMessage(models.Model):
 class Delivery(models.Model):
     """One message in one subscription's queue.
 
-    available: visible_at has passed · in-flight: lease_token set, visible_at ahead · waiting for a retry or
-    delayed: lease_token null, visible_at ahead · suspect: lease_token set, visible_at has passed (its holder fell silent).
+    available  visible_at has passed
+    in-flight  lease_token set, visible_at ahead
+    waiting    for a retry, or delayed: lease_token null, visible_at ahead
+    suspect    lease_token set, visible_at has passed: its holder fell silent
 
     The primary key is also the claim's window; no index has a column that a claim changes, so claims stay HOT.
     """
@@ -134,7 +138,9 @@ class DeadLetter(models.Model):
         db_table = "jobs_deadletter"
         ordering = ("-id",)
         indexes = (models.Index(name="jobs_deadletter_age", fields=["dead_lettered_at"]),)
-        constraints = (models.CheckConstraint(name="jobs_deadletter_received", condition=models.Q(receive_count__gte=1)),)
+        constraints = (
+            models.CheckConstraint(name="jobs_deadletter_received", condition=models.Q(receive_count__gte=1)),
+        )
 
     def __str__(self) -> str:
         return f"{self.event_id} for {self.subscription_name}: {self.cause}"

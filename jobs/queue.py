@@ -62,12 +62,15 @@ def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timede
 
 # --- Claiming ---------------------------------------------------------------------------------------------------
 
-# One statement. `win`: the partition's oldest deliveries from the mark on. `ranked`: which of them may go: all of their
-# group's earlier ones must be able to go too. `chosen`: a suspect (its holder fell silent) alone, when it is the oldest that
-# may go; otherwise the oldest batch without suspects. `locked`: those rows, visibility checked again on the newest version,
-# since the snapshot may be older than another worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks.
-# `taken`: where one was skipped, the later ones of its group stay too. {group} is the key when ordered, else the id.
-# A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and claim more than the limit (Postgres bug #15715).
+# One statement:
+#   win      the partition's oldest deliveries, from the mark on
+#   ranked   which of them may go: all of their group's earlier ones must be able to go too
+#   chosen   a suspect (its holder fell silent) alone, if it is the oldest that may go; else the oldest batch without
+#   locked   those rows, visibility checked again on the newest version, since the snapshot may be older than another
+#            worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks
+#   taken    where one was skipped, the later ones of its group stay too
+# {group} is the key when ordered, else the id. A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and
+# claim more than the limit (Postgres bug #15715).
 CLAIM = """
 WITH token AS MATERIALIZED (SELECT nextval('jobs_lease_token') AS value),
 win AS MATERIALIZED (
@@ -172,12 +175,12 @@ def claim(partition: Partition, *, ordered: bool, batch: int, window: int, mark:
 # --- Settling: ack, renew, put back, bury -----------------------------------------------------------------------
 
 # Deleting first takes the row locks for as long as the handler works, so nobody else can have these deliveries.
-# The rows are found by id range and token: no array of ids travels.
+# A whole batch is found by id range and token: no array of ids travels. The time limits hold for the rest of the
+# transaction, so that a handler which hangs is ended by the server before its lease is.
 ACK = """
 WITH gone AS (
     DELETE FROM jobs_delivery
-    WHERE subscription_id = %(subscription)s AND part = %(part)s AND id BETWEEN %(first)s AND %(last)s
-      AND lease_token = %(token)s
+    WHERE subscription_id = %(subscription)s AND part = %(part)s AND {which} AND lease_token = %(token)s
     RETURNING event_id
 ),
 fresh AS (
@@ -185,10 +188,14 @@ fresh AS (
     SELECT %(consumer)s, event_id FROM gone
     ON CONFLICT DO NOTHING RETURNING event_id
 )
-SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM fresh),
-       CASE WHEN (SELECT count(*) FROM gone) <> (SELECT count(*) FROM fresh)
-            THEN (SELECT coalesce(array_agg(event_id), '{}') FROM fresh) END
+SELECT (SELECT count(*) FROM gone),
+       CASE WHEN (SELECT count(*) FROM fresh) < %(expected)s
+            THEN (SELECT coalesce(array_agg(event_id), '{{}}') FROM fresh) END,
+       set_config('statement_timeout', %(limit)s, true),
+       set_config('idle_in_transaction_session_timeout', %(limit)s, true)
 """
+ACK_RUN = ACK.format(which="id BETWEEN %(first)s AND %(last)s")
+ACK_SOME = ACK.format(which="id = ANY(%(ids)s)")
 
 
 @dataclass(frozen=True)
@@ -200,20 +207,33 @@ class Acked:
 
 
 def ack(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
-    """Delete a contiguous run of the claim's deliveries and write the ledger; call it first in the effect's transaction."""
+    """Delete a run of the claim's deliveries and write the ledger; call it first in the effect's transaction.
+
+    `messages` ascend, and every other delivery of the claim between them has been settled.
+    """
+    return _ack(ACK_RUN, claim, consumer, messages, {"first": messages[0].id, "last": messages[-1].id})
+
+
+def ack_some(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
+    """The same for any of the claim's deliveries, which need not be neighbours."""
+    return _ack(ACK_SOME, claim, consumer, messages, {"ids": [message.id for message in messages]})
+
+
+def _ack(sql: str, claim: Claim, consumer: str, messages: Sequence[Message], which: dict[str, Any]) -> Acked:
     with connection.cursor() as cursor:
         cursor.execute(
-            ACK,
+            sql,
             {
                 "subscription": claim.partition[0],
                 "part": claim.partition[1],
-                "first": messages[0].id,
-                "last": messages[-1].id,
                 "token": claim.token,
                 "consumer": consumer,
+                "expected": len(messages),
+                "limit": f"{int(settings.HANDLER_TIME_LIMIT.total_seconds() * 1000)}ms",
+                **which,
             },
         )
-        gone, _, fresh = cursor.fetchone()
+        gone, fresh, *_ = cursor.fetchone()
     return Acked(gone, None if fresh is None else set(fresh))
 
 
@@ -242,10 +262,8 @@ RETURNING d.id
 
 
 def renew(held: Iterable[tuple[Claim, Message]]) -> set[int]:
-    """Extend the leases that are still ours by a whole visibility timeout, in one statement; return their delivery ids."""
-    rows = [
-        {"subscription": c.partition[0], "part": c.partition[1], "id": m.id, "token": c.token} for c, m in held
-    ]
+    """Extend the leases still ours by a whole visibility timeout, in one statement; return their delivery ids."""
+    rows = [{"subscription": c.partition[0], "part": c.partition[1], "id": m.id, "token": c.token} for c, m in held]
     with connection.cursor() as cursor:
         cursor.execute(RENEW, {"held": dumps(rows), "lease": settings.VISIBILITY_TIMEOUT.total_seconds()})
         return {row[0] for row in cursor.fetchall()}
@@ -256,8 +274,8 @@ UPDATE jobs_delivery d
 SET visible_at = clock_timestamp() + r.delay * interval '1 second', lease_token = NULL,
     receive_count = d.receive_count - CASE WHEN r.charged THEN 0 ELSE 1 END,
     failures = CASE WHEN r.failure IS NULL THEN d.failures
-                    ELSE coalesce(d.failures, '[]') || jsonb_build_array(r.failure || jsonb_build_object('at', clock_timestamp()))
-               END
+                    ELSE coalesce(d.failures, '[]')
+                         || jsonb_build_array(r.failure || jsonb_build_object('at', clock_timestamp())) END
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (id bigint, delay float8, charged boolean, failure jsonb)
 WHERE d.subscription_id = %(subscription)s AND d.part = %(part)s AND d.id = r.id AND d.lease_token = %(token)s
 """
@@ -305,9 +323,7 @@ def give_back_claim(claim: Claim) -> int:
     if not claim.messages:
         return 0
     with connection.cursor() as cursor:
-        cursor.execute(
-            GIVE_BACK_CLAIM, [*claim.partition, claim.messages[0].id, claim.messages[-1].id, claim.token]
-        )
+        cursor.execute(GIVE_BACK_CLAIM, [*claim.partition, claim.messages[0].id, claim.messages[-1].id, claim.token])
         return cursor.rowcount
 
 
@@ -321,7 +337,8 @@ INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_ty
                              error_class, reason, traceback, failures, receive_count, published_at, first_received_at)
 SELECT %(consumer)s, m.id, m.event_id, m.type, m.key, m.body, m.attributes, %(cause)s,
        %(error_class)s, %(reason)s, %(traceback)s,
-       coalesce(gone.failures, '[]') || jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', clock_timestamp())),
+       coalesce(gone.failures, '[]')
+       || jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', clock_timestamp())),
        %(receives)s, m.published_at, gone.first_received_at
 FROM gone JOIN jobs_message m ON m.published_at = gone.published_at AND m.id = gone.message_id
 RETURNING id
@@ -340,7 +357,7 @@ class Burial:
 
 
 def bury(claim: Claim, consumer: str, message: Message, burial: Burial) -> int | None:
-    """Move one delivery to the dead letters in one statement; the dead letter's id, or None if it was no longer ours."""
+    """Move one delivery to the dead letters in one statement; the letter's id, or None if it was no longer ours."""
     with connection.cursor() as cursor:
         cursor.execute(
             BURY,
@@ -399,6 +416,12 @@ def ready_partitions(subscriptions: Sequence[int], marks: dict[Partition, int]) 
     with connection.cursor() as cursor:
         cursor.execute(READY_PARTITIONS, {"subscriptions": list(subscriptions), "marks": dumps(rows)})
         return {(subscription, part) for subscription, part in cursor.fetchall()}
+
+
+def paused_subscriptions() -> set[int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM jobs_subscription WHERE paused_at IS NOT NULL")
+        return {row[0] for row in cursor.fetchall()}
 
 
 # --- Subscriptions and partitions -------------------------------------------------------------------------------

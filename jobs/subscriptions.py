@@ -53,23 +53,3 @@ def load_routes() -> dict[str, Route]:
     """The routes by name, from the module that settings.QUEUE_ROUTES names, as Django finds ROOT_URLCONF."""
     module = import_module(settings.QUEUE_ROUTES)
     return {route.name: route for route in module.ROUTES}
-
-
-def ensure_subscriptions() -> dict[str, int]:
-    """Create what is missing and return every route's subscription id. Changes nothing that exists, so that
-    an old worker starting late never narrows what newer code has declared."""
-    from jobs import queue
-
-    routes = load_routes()
-    queue.insert_missing_subscriptions(list(routes.values()))
-    ids = queue.subscription_ids()
-    return {name: ids[name] for name in routes}
-
-
-def sync_after_migrate(**_: Any) -> None:
-    """After each migrate: create what is missing, and make types and ordering follow the code."""
-    from jobs import queue
-
-    queue.ensure_message_partitions()
-    queue.insert_missing_subscriptions(list(load_routes().values()))
-    queue.update_subscriptions(list(load_routes().values()))

@@ -1,1 +1,138 @@
-def announce(p): ...
+"""Waking idle workers: NOTIFY after commit, coalesced, on a connection of its own; LISTEN in each worker.
+
+Lossy by design and never needed for correctness: polling finds everything. NOTIFY inside the transaction would
+serialise all commits, so producers only hand the partitions to a thread that says them a moment later.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+import psycopg
+import structlog
+from django.conf import settings
+from django.db import connection
+
+from jobs.queue import Partition
+
+log = structlog.get_logger(__name__)
+CHANNEL = "jobs_ready"
+LONGEST_PAYLOAD = 7_000  # the server takes 8,000 bytes
+RECONNECT_SECONDS = (0.1, 5.0)  # first wait and longest wait, doubled and jittered between
+
+
+class _Announcer:
+    """One thread per process, started at the first announcement after a fork."""
+
+    def __init__(self) -> None:
+        self._pending: set[Partition] = set()
+        self._lock = threading.Condition()
+        self._pid = 0
+
+    def announce(self, partitions: Iterable[Partition]) -> None:
+        with self._lock:
+            self._pending.update(partitions)
+            if self._pid != os.getpid():
+                self._pid = os.getpid()
+                threading.Thread(target=self._run, name="announcer", daemon=True).start()
+            self._lock.notify()
+
+    def _run(self) -> None:
+        session: psycopg.Connection | None = None
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: bool(self._pending))
+                partitions, self._pending = self._pending, set()
+            try:
+                session = session or _connect()
+                for payload in _payloads(partitions):
+                    session.execute("SELECT pg_notify(%s, %s)", [CHANNEL, payload])
+            except psycopg.Error as error:
+                # Lost on purpose: the workers' next poll finds the work.
+                log.info("wakeup.not_announced", error=type(error).__name__)
+                session = _closed(session)
+            time.sleep(settings.NOTIFY_INTERVAL.total_seconds())
+
+
+_announcer = _Announcer()
+
+
+def announce(partitions: Iterable[Partition]) -> None:
+    """Tell idle workers, soon, that these partitions have work. Call it after the commit."""
+    if settings.WORKER_LISTEN:
+        _announcer.announce(partitions)
+
+
+class Listener(threading.Thread):
+    """Calls `on_ready` with the partitions announced by any process; reconnects by itself until closed."""
+
+    def __init__(self, on_ready: Callable[[set[Partition]], None]) -> None:
+        super().__init__(name="listener", daemon=True)
+        self._on_ready = on_ready
+        self._closed = threading.Event()
+        self._stop_reader, self._stop_writer = os.pipe()
+        self.connected = threading.Event()
+
+    def run(self) -> None:
+        wait = RECONNECT_SECONDS[0]
+        while not self._closed.is_set():
+            try:
+                with _connect() as session:
+                    session.execute(f"LISTEN {CHANNEL}")
+                    self.connected.set()
+                    wait = RECONNECT_SECONDS[0]
+                    self._listen(session)
+            except psycopg.Error as error:
+                log.warning("listener.disconnected", error=type(error).__name__)
+            self.connected.clear()
+            self._closed.wait(random.uniform(wait / 2, wait))  # noqa: S311
+            wait = min(2 * wait, RECONNECT_SECONDS[1])
+
+    def close(self) -> None:
+        self._closed.set()
+        os.write(self._stop_writer, b".")
+        self.join(timeout=5)
+
+    def _listen(self, session: psycopg.Connection) -> None:
+        while not self._closed.is_set():
+            select.select([session.fileno(), self._stop_reader], [], [], 60)
+            partitions: set[Partition] = set()
+            for notice in session.notifies(timeout=0):
+                partitions |= _parse(notice.payload)
+            if partitions:
+                self._on_ready(partitions)
+            elif not self._closed.is_set():
+                session.execute("SELECT 1")  # readable without a notice: find out whether the server is still there
+
+
+def _connect() -> psycopg.Connection:
+    parameters = connection.get_connection_params()
+    parameters.pop("cursor_factory", None)
+    parameters.pop("context", None)
+    return psycopg.connect(**parameters, autocommit=True)
+
+
+def _closed(session: psycopg.Connection | None) -> None:
+    if session is not None:
+        session.close()
+
+
+def _payloads(partitions: Iterable[Partition]) -> Iterable[str]:
+    payload = ""
+    for subscription, part in sorted(partitions):
+        entry = f"{subscription}:{part}"
+        if len(payload) + len(entry) > LONGEST_PAYLOAD:
+            yield payload
+            payload = ""
+        payload = f"{payload},{entry}" if payload else entry
+    yield payload
+
+
+def _parse(payload: str) -> set[Partition]:
+    pairs = (entry.split(":") for entry in payload.split(",") if entry)
+    return {(int(pair[0]), int(pair[1])) for pair in pairs if len(pair) == 2}

@@ -7,7 +7,5 @@ from django.http import HttpRequest
 def site(request: HttpRequest) -> dict[str, object]:
     """`promise_minutes` (int) and `promise`, the sentence under every list of alerts, verbatim from the course."""
     minutes = int(settings.ALERT_PROMISE.total_seconds() // 60)
-    return {
-        "promise_minutes": minutes,
-        "promise": f"Alert active. We check prices continuously; alerts arrive within {minutes} minutes of a price change.",
-    }
+    promise = f"Alert active. We check prices continuously; alerts arrive within {minutes} minutes of a price change."
+    return {"promise_minutes": minutes, "promise": promise}

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -126,15 +126,14 @@ class Cluster:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]).fetchone()
             if not found:
-                try:
+                # Suppressed: another process was first.
+                with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                     connection.execute(f'CREATE DATABASE "{database}"')
-                except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-                    pass  # another process was first
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         self.data.mkdir(parents=True, exist_ok=True)
-        with open(self.data.parent / f".{self.data.name}.lock", "w") as lock:
+        with (self.data.parent / f".{self.data.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

@@ -21,9 +21,10 @@ SHARED: list[Any] = [
 def configure_logging(*, json: bool, level: str) -> None:
     """Send structlog's and the standard library's lines through one renderer to standard error."""
     renderer: list[Any] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        # Plain tracebacks both ways: the rich ones print local variables, which hold bodies and addresses.
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if json
-        else [structlog.dev.ConsoleRenderer(colors=False, pad_event_to=32)]
+        else [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
     )
     logging.config.dictConfig(
         {

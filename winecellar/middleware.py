@@ -1,4 +1,4 @@
-"""What every request gets: an id, a strict content security policy, and 503 instead of 500 when the database is away."""
+"""What every request gets: an id, a strict content security policy, and 503, not 500, when the database is away."""
 
 import re
 import uuid

@@ -1,5 +1,25 @@
 """Every subscription on one screen: what it receives, who handles it, in what order, how many at once."""
 
-from jobs.subscriptions import Route
+from django.conf import settings
 
-ROUTES: list[Route] = []
+from alerts import matching, notifications
+from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
+from jobs.subscriptions import External, Route
+from pricing import history
+from pricing.events import LATE_PRICE_OBSERVED, PRICE_CHANGED
+
+ROUTES = [
+    # Appends every price to the wine's time series. In order, so that the series reads as it happened.
+    Route("price-history", (PRICE_CHANGED, LATE_PRICE_OBSERVED), history.append, ordered=True, batch=500),
+    # Decides who hears about a price. In order per wine: a late drop must not be judged after the rise that followed.
+    Route("alert-matching", (PRICE_CHANGED, ALERT_CREATED), matching.match, ordered=True, batch=200),
+    # Sends the mails. Each stands for itself, so none waits for another.
+    Route(
+        "notification-delivery",
+        (SEND_ALERT_EMAIL,),
+        External(notifications.prepare, notifications.perform, notifications.record, at_once=settings.MAIL_AT_ONCE),
+        ordered=False,
+        partitions=4,
+        batch=settings.MAIL_BATCH,
+    ),
+]

@@ -1,0 +1,70 @@
+"""What an alert's mail says. Composed from the notification row, so that it reads the same however late it is sent."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from email.utils import parseaddr
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from alerts.models import Notification
+
+
+def message_id(notification: Notification) -> str:
+    """Stable per (alert, event): every try of this mail carries the same one."""
+    domain = parseaddr(settings.MAIL_FROM)[1].rpartition("@")[2] or "localhost"
+    return f"<alert-{notification.alert_id}.{notification.event_id}@{domain}>"
+
+
+def compose(notification: Notification) -> EmailMultiAlternatives:
+    """The mail with its text and HTML parts; the alert, its wine and its user must be loaded."""
+    alert = notification.alert
+    wine = alert.wine
+    context = {
+        "wine": wine,
+        "merchant": notification.merchant_name,
+        "new_price": dollars(notification.new_price_usd),
+        "old_price": None if notification.old_price_usd is None else dollars(notification.old_price_usd),
+        "change": _change(notification.old_price_usd, notification.new_price_usd),
+        "target": dollars(notification.threshold_usd),
+        "relation": "at" if notification.new_price_usd == notification.threshold_usd else "below",
+        "occurred_at": notification.occurred_at.strftime("%d %B %Y, %H:%M UTC").lstrip("0"),
+        "name": alert.user.get_short_name(),
+        "wine_url": settings.SITE_URL + reverse("wine", args=[wine.pk]),
+        "alert_url": settings.SITE_URL + reverse("alert", args=[alert.pk]),
+        "promise_minutes": int(settings.ALERT_PROMISE.total_seconds() // 60),
+    }
+    mail = EmailMultiAlternatives(
+        subject=_one_line("{wine} is {new_price} at {merchant}, {relation} your {target}".format(**context)),
+        body=render_to_string("alerts/mail/alert.txt", context),
+        from_email=settings.MAIL_FROM,
+        to=[alert.user.email],
+        headers={
+            "Message-ID": message_id(notification),
+            "X-Winecellar-Event-ID": notification.event_id,
+            "X-Winecellar-Alert-ID": str(notification.alert_id),
+            "Auto-Submitted": "auto-generated",
+        },
+    )
+    mail.attach_alternative(render_to_string("alerts/mail/alert.html", context), "text/html")
+    return mail
+
+
+def dollars(amount: Decimal) -> str:
+    return f"${amount:,.2f}"
+
+
+def _change(old: Decimal | None, new: Decimal) -> str | None:
+    """“18.5 % less”, or None when there was no price before or it is the same."""
+    if old is None or old == new:
+        return None
+    percent = abs(new - old) / old * 100
+    return f"{percent:.1f} % {'less' if new < old else 'more'}"
+
+
+def _one_line(text: str) -> str:
+    """A header's text: a newline in a wine's name must not end the header, nor stop the queue."""
+    return " ".join(text.split())

@@ -1,0 +1,227 @@
+"""The alert-matching subscription: which alerts a price moves. Handles whole batches with a fixed number of queries.
+
+Guarantee: decision, notification, alert state and the `send_alert_email` command commit together with the ack.
+Locks the alerts it may change, in id order; reads the offers without locking (a newer one shows as "superseded").
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import Q
+from django.utils import timezone
+
+from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
+from alerts.models import Alert, Decision, Notification
+from alerts.rules import Outcome, State, Verdict, judge_first_check, judge_price
+from jobs.errors import PermanentError
+from jobs.messages import Message, NewMessage
+from jobs.outbox import publish
+from pricing.events import PriceChanged
+from pricing.models import Offer
+
+Prices = dict[str, Decimal]  # merchant id → price
+
+
+@dataclass(frozen=True)
+class FirstCheck:
+    """A parsed `alert.created`."""
+
+    event_id: str
+    alert_id: int
+    wine_id: str
+
+    @classmethod
+    def parse(cls, message: Message) -> FirstCheck:
+        alert_id, wine_id = message.body.get("alert_id"), message.body.get("wine_id")
+        if not isinstance(alert_id, int) or not isinstance(wine_id, str):
+            raise PermanentError("alert_id and wine_id required")
+        return cls(message.event_id, alert_id, wine_id)
+
+
+@dataclass
+class _Outbox:
+    """What a batch decides, to be written at its end."""
+
+    now: datetime
+    decisions: list[Decision] = field(default_factory=list)
+    notifications: list[Notification] = field(default_factory=list)
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)  # by event id
+    changed: dict[int, Alert] = field(default_factory=dict)
+
+    def note(self, alert: Alert, event_id: str, verdict: Verdict, *, price: Decimal | None, merchant: str) -> None:
+        self.decisions.append(
+            Decision(
+                alert=alert,
+                event_id=event_id,
+                outcome=verdict.outcome.value,
+                reason=verdict.reason,
+                price_usd=price,
+                merchant_name=merchant,
+                decided_at=self.now,
+            )
+        )
+        if alert.state != verdict.state:
+            alert.state = Alert.State(verdict.state.value)
+            self.changed[alert.pk] = alert
+
+
+def match(messages: Sequence[Message]) -> None:
+    """Decide about every alert that these messages can move. Raises PermanentError for a message not of ours."""
+    parsed = [FirstCheck.parse(m) if m.type == ALERT_CREATED else PriceChanged.parse(m) for m in messages]
+    offers = _current_offers({event.wine_id for event in parsed})
+    alerts = _alerts_that_may_move(parsed)
+    prices = _prices_before(parsed, offers)
+    outbox = _Outbox(now=timezone.now(), attributes={m.event_id: m.attributes for m in messages})
+    for event in parsed:
+        if isinstance(event, FirstCheck):
+            for alert in alerts[event.wine_id]:
+                if alert.pk == event.alert_id:
+                    _first_check(alert, event, offers[event.wine_id], outbox)
+        else:
+            prices[event.wine_id][event.merchant_id] = event.new_price_usd
+            for alert in alerts[event.wine_id]:
+                if alert.merchant_id in (None, event.merchant_id):
+                    _price_moved(alert, event, offers[event.wine_id], prices[event.wine_id], outbox)
+    _write(outbox)
+
+
+def _price_moved(alert: Alert, event: PriceChanged, offers: dict[str, Offer], prices: Prices, outbox: _Outbox) -> None:
+    offer = offers.get(event.merchant_id)
+    relevant = [price for merchant, price in prices.items() if alert.merchant_id in (None, merchant)]
+    verdict = judge_price(
+        state=State(alert.state),
+        threshold=alert.threshold_usd,
+        price=event.new_price_usd,
+        current=offer is not None and offer.event_id == event.event_id,
+        best_after=min(relevant, default=None),
+        told_at=alert.last_notified_price_usd,
+    )
+    if verdict is None:
+        return
+    merchant = offer.merchant.name if offer else event.merchant_id
+    if verdict.outcome is Outcome.MAILED:
+        _notify(alert, event.event_id, outbox, event.old_price_usd, event.new_price_usd, merchant, event.occurred_at)
+    outbox.note(alert, event.event_id, verdict, price=event.new_price_usd, merchant=merchant)
+
+
+def _first_check(alert: Alert, event: FirstCheck, offers: dict[str, Offer], outbox: _Outbox) -> None:
+    relevant = [offer for offer in offers.values() if alert.merchant_id in (None, offer.merchant_id)]
+    best = min(relevant, key=lambda offer: offer.price_usd, default=None)
+    verdict = judge_first_check(
+        state=State(alert.state), threshold=alert.threshold_usd, best_now=best.price_usd if best else None
+    )
+    if verdict is None:
+        return
+    if best and verdict.outcome is Outcome.MAILED:
+        _notify(alert, event.event_id, outbox, None, best.price_usd, best.merchant.name, best.occurred_at)
+    outbox.note(
+        alert,
+        event.event_id,
+        verdict,
+        price=best.price_usd if best else None,
+        merchant=best.merchant.name if best else "",
+    )
+
+
+def _notify(
+    alert: Alert,
+    event_id: str,
+    outbox: _Outbox,
+    old_price: Decimal | None,
+    new_price: Decimal,
+    merchant: str,
+    occurred_at: datetime,
+) -> None:
+    alert.last_notified_at = outbox.now
+    alert.last_notified_price_usd = new_price
+    outbox.changed[alert.pk] = alert
+    outbox.notifications.append(
+        Notification(
+            alert=alert,
+            event_id=event_id,
+            old_price_usd=old_price,
+            new_price_usd=new_price,
+            threshold_usd=alert.threshold_usd,
+            merchant_name=merchant,
+            occurred_at=occurred_at,
+            created_at=outbox.now,
+        )
+    )
+
+
+def _current_offers(wine_ids: set[str]) -> dict[str, dict[str, Offer]]:
+    offers: dict[str, dict[str, Offer]] = defaultdict(dict)
+    for offer in Offer.objects.filter(wine_id__in=wine_ids).select_related("merchant"):
+        offers[offer.wine_id][offer.merchant_id] = offer
+    return offers
+
+
+def _alerts_that_may_move(events: Iterable[FirstCheck | PriceChanged]) -> dict[str, list[Alert]]:
+    """By wine: those to check first, those that were told, and those waiting at or above the batch's lowest price."""
+    prices = [event for event in events if isinstance(event, PriceChanged)]
+    may_move = Q(pk__in=[event.alert_id for event in events if isinstance(event, FirstCheck)])
+    if prices:
+        lowest = min(event.new_price_usd for event in prices)
+        may_move |= Q(wine_id__in={event.wine_id for event in prices}) & (
+            Q(state=Alert.State.FIRED) | Q(state=Alert.State.ARMED, threshold_usd__gte=lowest)
+        )
+    alerts: dict[str, list[Alert]] = defaultdict(list)
+    listening = Alert.objects.exclude(state=Alert.State.PAUSED).filter(may_move)
+    for alert in listening.select_for_update(no_key=True).order_by("pk"):
+        alerts[alert.wine_id].append(alert)
+    return alerts
+
+
+def _prices_before(
+    events: Iterable[FirstCheck | PriceChanged], offers: dict[str, dict[str, Offer]]
+) -> dict[str, Prices]:
+    """What each wine cost at each merchant before the batch: today's offers, with the batch's changes undone."""
+    prices: dict[str, Prices] = defaultdict(dict)
+    for wine_id, by_merchant in offers.items():
+        prices[wine_id] = {merchant: offer.price_usd for merchant, offer in by_merchant.items()}
+    for event in reversed([event for event in events if isinstance(event, PriceChanged)]):
+        if event.old_price_usd is None:
+            prices[event.wine_id].pop(event.merchant_id, None)
+        else:
+            prices[event.wine_id][event.merchant_id] = event.old_price_usd
+    return prices
+
+
+def _write(outbox: _Outbox) -> None:
+    keys = {(decision.alert_id, decision.event_id) for decision in outbox.decisions}
+    known = _already_decided(keys)
+    Decision.objects.bulk_create(d for d in outbox.decisions if (d.alert_id, d.event_id) not in known)
+    notifications = Notification.objects.bulk_create(
+        n for n in outbox.notifications if (n.alert_id, n.event_id) not in known
+    )
+    if outbox.changed:
+        Alert.objects.bulk_update(
+            outbox.changed.values(), ["state", "last_notified_at", "last_notified_price_usd"], batch_size=1_000
+        )
+    publish([_command(notification, outbox.attributes) for notification in notifications])
+
+
+def _already_decided(keys: set[tuple[int, str]]) -> set[tuple[int, str]]:
+    """What a redrive older than the ledger would decide again: one decision and one mail per (alert, event), ever."""
+    if not keys:
+        return set()
+    rows = Decision.objects.filter(alert_id__in={a for a, _ in keys}, event_id__in={e for _, e in keys})
+    return set(rows.values_list("alert_id", "event_id"))
+
+
+def _command(notification: Notification, attributes: dict[str, dict[str, str]]) -> NewMessage:
+    return NewMessage(
+        type=SEND_ALERT_EMAIL,
+        key=f"alert:{notification.alert_id}",
+        body={
+            "notification_id": notification.pk,
+            "alert_id": notification.alert_id,
+            "event_id": notification.event_id,
+        },
+        attributes={**attributes.get(notification.event_id, {}), "caused_by": notification.event_id},
+    )

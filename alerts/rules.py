@@ -1,0 +1,81 @@
+"""When an alert speaks: the state machine as one pure function. matching.py applies what is decided here.
+
+armed → fired when a price that is still current is at or below the target; fired → armed when no relevant offer is
+at or below it any more; a fired alert says nothing further. Every verdict carries its reason in the reader's words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """The values of Alert.State that matching sees; a paused alert is not looked at."""
+
+    PENDING = "pending"
+    ARMED = "armed"
+    FIRED = "fired"
+
+
+class Outcome(StrEnum):
+    """The values of Decision.Outcome."""
+
+    MAILED = "mailed"
+    NOT_MAILED = "not_mailed"
+    ARMED = "armed"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What becomes of the alert, and the row in its log."""
+
+    state: State
+    outcome: Outcome
+    reason: str
+
+
+def judge_price(
+    *,
+    state: State,
+    threshold: Decimal,
+    price: Decimal,
+    current: bool,
+    best_after: Decimal | None,
+    told_at: Decimal | None,
+) -> Verdict | None:
+    """One price event against one alert; None when there is nothing to say or to change.
+
+    price       the event's new price, from a merchant this alert listens to
+    current     whether this is still that merchant's price as we look
+    best_after  the lowest relevant offer once this event had happened
+    told_at     the price of the last mail
+    """
+    if state is State.PENDING:
+        return None  # its own first check, which is queued behind this event, looks at the price as it is by then
+    if state is State.FIRED:
+        if best_after is None or best_after > threshold:
+            return Verdict(State.ARMED, Outcome.ARMED, "the price rose above your target: watching again")
+        if price <= threshold:
+            told = f" at ${told_at:,.2f}" if told_at is not None else ""
+            return Verdict(
+                State.FIRED, Outcome.NOT_MAILED, f"you were told{told}; the next mail is after it has risen again"
+            )
+        return None
+    if price > threshold:
+        return None
+    if not current:
+        return Verdict(State.ARMED, Outcome.NOT_MAILED, "superseded: a newer price had arrived before we looked")
+    return Verdict(State.FIRED, Outcome.MAILED, "at your target" if price == threshold else "below your target")
+
+
+def judge_first_check(*, state: State, threshold: Decimal, best_now: Decimal | None) -> Verdict | None:
+    """A new or changed alert against the best relevant offer as it is; None if it was checked already."""
+    if state is not State.PENDING:
+        return None
+    if best_now is None:
+        return Verdict(State.ARMED, Outcome.ARMED, "first check: nobody offers it now")
+    if best_now <= threshold:
+        return Verdict(State.FIRED, Outcome.MAILED, "first check: already at or below your target")
+    return Verdict(State.ARMED, Outcome.ARMED, "first check: above your target")

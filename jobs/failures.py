@@ -1,0 +1,87 @@
+"""One delivery that failed: classify, decide, write. Only here does a failure become a retry or a dead letter."""
+
+from __future__ import annotations
+
+import random
+import traceback
+
+import structlog
+from django.conf import settings
+from django.db import Error as DatabaseError
+
+from jobs import queue
+from jobs.database import is_away
+from jobs.messages import Message
+from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
+
+log = structlog.get_logger(__name__)
+
+
+def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: BaseException) -> bool:
+    """Put the delivery back with a delay, or bury it; whether it is still in the queue and so blocks its key."""
+    kind = classify(error, is_away=_database_is_away)
+    decision = decide(
+        kind,
+        receive_count=message.receive_count,
+        max_receives=settings.MAX_RECEIVES,
+        base=settings.RETRY_BACKOFF_BASE.total_seconds(),
+        retry_after=getattr(error, "retry_after", 0.0),
+        uniform=random.uniform,
+    )
+    facts = {
+        "subscription": consumer,
+        "event_id": message.event_id,
+        "receive_count": message.receive_count,
+        "error_class": type(error).__name__,
+    }
+    if kind is Kind.UNCLASSIFIED:
+        log.error("unclassified", **facts, exc_info=error)
+    match decision:
+        case Retry(delay=delay):
+            log.info("delivery.retry", **facts, kind=kind.value, delay=round(delay, 3))
+            failure = {"error_class": type(error).__name__, "reason": str(error), "receive": message.receive_count}
+            queue.put_back(claim, [queue.PutBack(message, delay=delay, failure=failure)])
+            return True
+        case Bury(cause=cause):
+            bury(claim, consumer, message, cause, error)
+            return False
+
+
+def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, error: BaseException) -> None:
+    """Move one delivery to the dead letters, with what is needed to decide about it."""
+    queue.bury(
+        claim,
+        consumer,
+        message,
+        queue.Burial(
+            cause=cause.value,
+            error_class=type(error).__name__,
+            reason=str(error) or type(error).__name__,
+            traceback="".join(traceback.format_exception(error)),
+            receives=min(message.receive_count, settings.MAX_RECEIVES),
+        ),
+    )
+    log.warning("delivery.dead_lettered", subscription=consumer, event_id=message.event_id, cause=cause.value)
+
+
+class WorkerCrashError(Exception):
+    """The worker fell silent each time it held this delivery."""
+
+
+def bury_exhausted(claim: queue.Claim, consumer: str) -> list[Message]:
+    """Bury what was received as often as allowed and still came back; return the rest, which may run.
+
+    A failure that could be told is buried when it happens; what arrives here again took its worker with it.
+    """
+    runnable = []
+    for message in claim.messages:
+        if message.receive_count > settings.MAX_RECEIVES:
+            error = WorkerCrashError(f"the worker died or hung on each of {settings.MAX_RECEIVES} receives")
+            bury(claim, consumer, message, Cause.WORKER_CRASH, error)
+        else:
+            runnable.append(message)
+    return runnable
+
+
+def _database_is_away(error: BaseException) -> bool:
+    return isinstance(error, DatabaseError) and is_away(error)

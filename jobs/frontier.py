@@ -1,0 +1,105 @@
+"""Where to claim next: which partitions may have work, and from which id on to look. In memory, shared by lanes.
+
+Guarantee: a partition's mark never passes a delivery that may still appear. A publisher that drew a low id and
+commits late would otherwise be overtaken by its key's next message. So an oldest id seen becomes the mark only
+once a later look's snapshot has no transaction left that was running at the first (xmin ≥ that xmax).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jobs.queue import Look, Partition
+
+WIDEN = 8
+WIDEST_WINDOW = 65_536
+
+
+@dataclass
+class _State:
+    mark: int = 0
+    candidate: tuple[int, int] | None = None  # (oldest id seen, that look's xmax)
+    widened: int = 1
+
+
+class Frontier:
+    """Hands partitions to lanes, one lane of this process at a time each, in random order."""
+
+    def __init__(self) -> None:
+        self._states: dict[Partition, _State] = {}
+        self._ready: set[Partition] = set()
+        self._busy: set[Partition] = set()
+        self._condition = threading.Condition()
+        self._poked = False
+
+    def take(self) -> Partition | None:
+        """A partition that may have work and that no other lane here holds; give it back with `release`."""
+        with self._condition:
+            free = self._ready - self._busy
+            if not free:
+                return None
+            partition = random.choice(tuple(free))  # noqa: S311  (fairness, not secrecy)
+            self._ready.discard(partition)
+            self._busy.add(partition)
+            return partition
+
+    def release(self, partition: Partition, *, more: bool) -> None:
+        with self._condition:
+            self._busy.discard(partition)
+            if more:
+                self._ready.add(partition)
+                self._condition.notify()
+
+    def announce(self, partitions: Iterable[Partition]) -> None:
+        """These may have work: said by a sweep, or by a notification."""
+        with self._condition:
+            self._ready.update(partitions)
+            self._condition.notify_all()
+
+    def retain(self, subscriptions: set[int]) -> None:
+        """Forget what is ready in subscriptions other than these, which were paused."""
+        with self._condition:
+            self._ready = {partition for partition in self._ready if partition[0] in subscriptions}
+
+    def wait(self, seconds: float) -> None:
+        """Return when something may be ready, when poked, or after so many seconds."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._poked or bool(self._ready - self._busy), timeout=seconds)
+            self._poked = False
+
+    def poke(self) -> None:
+        """Wake a waiting lane: something it waits for outside the queue has happened."""
+        with self._condition:
+            self._poked = True
+            self._condition.notify_all()
+
+    def mark(self, partition: Partition) -> int:
+        return self._state(partition).mark
+
+    def marks(self) -> dict[Partition, int]:
+        with self._condition:
+            return {partition: state.mark for partition, state in self._states.items() if state.mark}
+
+    def window(self, partition: Partition, batch: int) -> int:
+        """How many deliveries to look at: twice a batch, more after looks that found none of many that may go."""
+        return min(2 * batch * self._state(partition).widened, WIDEST_WINDOW)
+
+    def learn(self, partition: Partition, look: Look, *, claimed: int, window: int) -> bool:
+        """Note what a claim saw; whether it is worth looking again at once."""
+        state = self._state(partition)
+        if look.first is not None:
+            if state.candidate and look.xmin >= state.candidate[1]:
+                state.mark = max(state.mark, min(state.candidate[0], look.first))
+                state.candidate = None
+            if state.candidate is None and look.first > state.mark:
+                state.candidate = (look.first, look.xmax)
+        blocked_full_window = not claimed and look.seen >= window
+        state.widened = state.widened * WIDEN if blocked_full_window else 1
+        return claimed > 0 or (blocked_full_window and window < WIDEST_WINDOW)
+
+    def _state(self, partition: Partition) -> _State:
+        with self._condition:
+            return self._states.setdefault(partition, _State())

@@ -1,0 +1,212 @@
+"""A lane: one thread with one database connection that claims and settles. `step` does one round; `run` only loops.
+
+Two kinds: effects in our Postgres (all such subscriptions share these lanes) and effects outside it (one lane for
+each such subscription, so that a slow provider stalls nobody else).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol, cast
+
+import structlog
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import connection
+
+from jobs import queue
+from jobs.apply import Application
+from jobs.database import is_away, sqlstate
+from jobs.frontier import Frontier
+from jobs.perform import Performance
+from jobs.queue import Partition
+from jobs.subscriptions import Apply, External, Route
+
+log = structlog.get_logger(__name__)
+# After a database error: the first wait, and the longest; doubled and jittered between, so that a fleet does not
+# come back in step.
+RECONNECT_SECONDS = (0.1, 5.0)
+
+
+class Lane(Protocol):
+    claimed: int  # deliveries, since the start
+    applied: int
+
+    def step(self) -> float: ...
+    def recover(self) -> None: ...
+    def idle(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+class Sweeper:
+    """Asks the database which partitions have work, once per poll interval for all lanes of a frontier."""
+
+    def __init__(self, frontier: Frontier, subscriptions: Mapping[int, Route]) -> None:
+        self.frontier = frontier
+        self.subscriptions = subscriptions
+        self._due = 0.0
+        self._lock = threading.Lock()
+
+    def sweep(self, *, now: bool = False) -> float:
+        """Announce what is ready if a poll is due, else nothing; returns the seconds until the next is due."""
+        with self._lock:
+            left = self._due - time.monotonic()
+            if left > 0 and not now:
+                return left
+            interval = settings.WORKER_POLL_INTERVAL.total_seconds()
+            self._due = time.monotonic() + random.uniform(interval / 2, interval)  # noqa: S311
+        ready = queue.ready_partitions(list(self.subscriptions), self.frontier.marks())
+        self.frontier.announce(ready)
+        paused = queue.paused_subscriptions()
+        if paused:
+            self.frontier.retain(set(self.subscriptions) - paused)
+        return max(self._due - time.monotonic(), 0.0)
+
+
+class EffectLane:
+    """Applies effects in our Postgres, one claim after another."""
+
+    def __init__(self, sweeper: Sweeper, stopping: Callable[[], bool]) -> None:
+        self.sweeper = sweeper
+        self.frontier = sweeper.frontier
+        self.stopping = stopping
+        self.claimed = self.applied = 0
+        self._unsettled: queue.Claim | None = None
+
+    def step(self) -> float:
+        """Claim one batch and settle it; returns how long to wait for more (0: look again at once)."""
+        until_next_sweep = self.sweeper.sweep()
+        partition = self.frontier.take()
+        if partition is None:
+            return until_next_sweep
+        more = True
+        try:
+            more = self._work(partition)
+        finally:
+            self.frontier.release(partition, more=more)
+        return 0.0
+
+    def _work(self, partition: Partition) -> bool:
+        route = self.sweeper.subscriptions[partition[0]]
+        claim, again = claim_from(self.frontier, partition, route, route.batch)
+        self.claimed += len(claim.messages)
+        if claim.messages:
+            self._unsettled = claim
+            self.applied += Application(route, cast(Apply, route.handler), claim, self.stopping).run()
+            self._unsettled = None
+        return again
+
+    def recover(self) -> None:
+        """After a lost connection: what we held and did not settle goes back uncharged, if it is still ours."""
+        if self._unsettled is not None:
+            queue.give_back_claim(self._unsettled)
+            self._unsettled = None
+
+    def idle(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        connection.close()
+
+
+class ExternalLane:
+    """Keeps up to `at_once` effects outside our Postgres under way for one subscription."""
+
+    def __init__(self, sweeper: Sweeper, route: Route, stopping: Callable[[], bool]) -> None:
+        self.sweeper = sweeper
+        self.frontier = sweeper.frontier
+        self.route = route
+        self.stopping = stopping
+        self.claimed = self.applied = 0
+        handler = cast(External, route.handler)
+        self.performance = Performance(route, handler, on_done=self.frontier.poke)
+        self._starting: queue.Claim | None = None
+
+    def step(self) -> float:
+        """Settle what is done, start what there is room for; returns how long to wait for more."""
+        done = self.performance.collect()
+        self.applied += done
+        self.performance.keep_leases()
+        if self.stopping() or not self.performance.free:
+            return 0.0 if done else 1.0
+        until_next_sweep = self.sweeper.sweep()
+        partition = self.frontier.take()
+        if partition is None:
+            return 0.0 if done else until_next_sweep
+        more = True
+        try:
+            claim, more = claim_from(self.frontier, partition, self.route, self.performance.free)
+            self.claimed += len(claim.messages)
+            self._starting = claim
+            self.performance.start(claim)
+            self._starting = None
+        finally:
+            self.frontier.release(partition, more=more)
+        return 0.0
+
+    def recover(self) -> None:
+        """What is under way goes on and is settled on the new connection; what was not begun goes back uncharged."""
+        if self._starting is not None:
+            unstarted = self.performance.not_under_way(self._starting)
+            queue.put_back(self._starting, [queue.PutBack(message, charged=False) for message in unstarted])
+            self._starting = None
+
+    def idle(self) -> bool:
+        return self.performance.idle()
+
+    def close(self) -> None:
+        self.performance.close()
+        connection.close()
+
+
+def claim_from(frontier: Frontier, partition: Partition, route: Route, batch: int) -> tuple[queue.Claim, bool]:
+    """One claim, and whether the partition is worth another look at once."""
+    window = frontier.window(partition, route.batch)
+    claim = queue.claim(partition, ordered=route.ordered, batch=batch, window=window, mark=frontier.mark(partition))
+    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), window=window)
+    return claim, again
+
+
+def run(lane: Lane, frontier: Frontier, stopped: threading.Event, on_progress: Callable[[], None]) -> None:
+    """Step until told to stop and nothing is under way. Survives every error, the database's absence included."""
+    backoff = RECONNECT_SECONDS[0]
+    lost = False
+    while not (stopped.is_set() and lane.idle()):
+        try:
+            if lost:
+                lane.recover()
+                lost = False
+                log.info("lane.recovered")
+            wait = lane.step()
+            backoff = RECONNECT_SECONDS[0]
+            on_progress()
+            if wait and not (stopped.is_set() and lane.idle()):
+                frontier.wait(wait)
+        except DatabaseError as error:
+            unexpected = None if is_away(error) else error
+            log.warning(
+                "lane.database_error", error=type(error).__name__, sqlstate=sqlstate(error), exc_info=unexpected
+            )
+            lost = True
+            _close_quietly()
+            if stopped.is_set() and backoff >= RECONNECT_SECONDS[1]:
+                break  # told to stop while the database is away: the leases run out by themselves
+            stopped.wait(random.uniform(backoff / 2, backoff))  # noqa: S311
+            backoff = min(2 * backoff, RECONNECT_SECONDS[1])
+        except Exception:
+            # A fault of ours, not of a message: say so loudly, drop the connection's state and go on.
+            log.exception("lane.failed")
+            lost = True
+            _close_quietly()
+            stopped.wait(RECONNECT_SECONDS[1] / 5)
+    lane.close()
+
+
+def _close_quietly() -> None:
+    try:
+        connection.close()
+    except DatabaseError:
+        connection.connection = None

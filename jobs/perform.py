@@ -1,0 +1,148 @@
+"""Deliveries of a subscription whose effect is outside our Postgres: many in flight, each settled when it is done.
+
+Guarantee: no transaction is open while an effect happens; each effect is settled (ack, ledger, record) as soon as it is
+known, so a crash repeats at most those whose answer had not been written. Leases are renewed every third of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+
+from jobs import queue
+from jobs.database import connection_is_lost
+from jobs.failures import bury_exhausted, settle_failure
+from jobs.messages import Message
+from jobs.subscriptions import External, Route
+
+log = structlog.get_logger(__name__)
+Held = tuple[queue.Claim, Message]
+
+
+class Performance:
+    """The effects one lane has under way. The lane's thread does all database work; the pool's threads do none."""
+
+    def __init__(self, route: Route, handler: External, on_done: Callable[[], None]) -> None:
+        self.route = route
+        self.handler = handler
+        self._on_done = on_done
+        self._pool = ThreadPoolExecutor(max_workers=handler.at_once, thread_name_prefix=route.name)
+        self._under_way: dict[Future[Any], Held] = {}
+        self._renew_at = 0.0
+
+    @property
+    def free(self) -> int:
+        """How many more effects may be started now."""
+        return self.handler.at_once - len(self._under_way)
+
+    def start(self, claim: queue.Claim) -> None:
+        """Begin the effects of a claim; what is already in the ledger or no longer wanted is settled at once."""
+        runnable = bury_exhausted(claim, self.route.name)
+        if not runnable:
+            return
+        processed = queue.already_processed(self.route.name, runnable)
+        wanted = [message for message in runnable if message.event_id not in processed]
+        settled: list[tuple[Message, Any]] = [(message, None) for message in runnable if message.event_id in processed]
+        try:
+            tasks = self.handler.prepare(wanted) if wanted else []
+        except Exception as error:
+            if connection_is_lost(error):
+                raise
+            log.info("prepare.one_by_one", subscription=self.route.name, error=type(error).__name__)
+            tasks = self._prepare_one_by_one(claim, wanted)
+        self._renew_at = self._renew_at or self._next_renewal()
+        for message, task in zip(wanted, tasks, strict=True):
+            if task is None:
+                settled.append((message, None))
+            elif task is not _FAILED:
+                future = self._pool.submit(self.handler.perform, task)
+                self._under_way[future] = (claim, message)
+                future.add_done_callback(lambda _: self._on_done())
+        if settled:
+            self._settle(claim, settled)
+
+    def collect(self) -> int:
+        """Settle the effects that are done; returns how many. Call it whenever `on_done` was called."""
+        done = [future for future in self._under_way if future.done()]
+        results: dict[int, tuple[queue.Claim, list[tuple[Message, Any]]]] = {}
+        for future in done:
+            claim, message = self._under_way[future]
+            error = future.exception()
+            if error is not None:
+                settle_failure(claim, self.route.name, message, error)
+                del self._under_way[future]
+            else:
+                results.setdefault(claim.token, (claim, []))[1].append((message, future.result()))
+        for claim, pairs in results.values():
+            self._settle(claim, pairs)
+        for future in done:
+            self._under_way.pop(future, None)
+        return len(done)
+
+    def keep_leases(self) -> None:
+        """Renew what is under way, in one statement, each third of a lease. Lost ones run on and settle nothing."""
+        if not self._under_way or time.monotonic() < self._renew_at:
+            return
+        self._renew_at = self._next_renewal()
+        kept = queue.renew(self._under_way.values())
+        lost = [message.event_id for _, message in self._under_way.values() if message.id not in kept]
+        if lost:
+            log.warning("lease.lost", subscription=self.route.name, event_ids=lost)
+
+    def idle(self) -> bool:
+        return not self._under_way
+
+    def not_under_way(self, claim: queue.Claim) -> list[Message]:
+        """Those of a claim whose effect was not begun, because starting it was interrupted."""
+        begun = {message.id for _, message in self._under_way.values()}
+        return [message for message in claim.messages if message.id not in begun]
+
+    def close(self) -> None:
+        """Wait for nothing more: what is under way ends by its own time limit, and its lease by itself."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _settle(self, claim: queue.Claim, pairs: Sequence[tuple[Message, Any]]) -> None:
+        try:
+            self._settle_together(claim, pairs)
+        except Exception as error:
+            if connection_is_lost(error):
+                raise
+            if len(pairs) == 1:
+                settle_failure(claim, self.route.name, pairs[0][0], error)
+                return
+            log.info("settle.one_by_one", subscription=self.route.name, error=type(error).__name__)
+            for pair in pairs:
+                self._settle(claim, [pair])
+
+    def _settle_together(self, claim: queue.Claim, pairs: Sequence[tuple[Message, Any]]) -> None:
+        messages = [message for message, _ in pairs]
+        with transaction.atomic():
+            acked = queue.ack_some(claim, self.route.name, messages)
+            fresh = [pair for pair in pairs if acked.fresh is None or pair[0].event_id in acked.fresh]
+            if fresh:
+                self.handler.record(fresh)
+        if acked.gone < len(messages):
+            log.warning("lease.lost_after_effect", subscription=self.route.name, count=len(messages) - acked.gone)
+
+    def _prepare_one_by_one(self, claim: queue.Claim, messages: Sequence[Message]) -> list[Any]:
+        tasks: list[Any] = []
+        for message in messages:
+            try:
+                tasks.extend(self.handler.prepare([message]))
+            except Exception as error:
+                settle_failure(claim, self.route.name, message, error)
+                tasks.append(_FAILED)
+        return tasks
+
+    @staticmethod
+    def _next_renewal() -> float:
+        return time.monotonic() + settings.VISIBILITY_TIMEOUT.total_seconds() / 3
+
+
+_FAILED = object()

@@ -1,0 +1,47 @@
+"""Subscriptions for the queue's own tests: effects are rows in one table, or calls of a function the test sets."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.db import connection
+
+from jobs.messages import Message
+from jobs.subscriptions import External, Route
+
+# What the handlers do besides recording; a test replaces these.
+before_effect: list[Callable[[Sequence[Message]], None]] = []
+perform_with: list[Callable[[Any], Any]] = []
+
+
+def record_effects(messages: Sequence[Message]) -> None:
+    for hook in before_effect:
+        hook(messages)
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO test_effect (event_id, key, seq, receive_count) VALUES (%s, %s, %s, %s)",
+            [(m.event_id, m.key, m.body.get("seq"), m.receive_count) for m in messages],
+        )
+
+
+def prepare(messages: Sequence[Message]) -> list[Any]:
+    return [None if m.body.get("unwanted") else m.body for m in messages]
+
+
+def perform(task: Any) -> Any:
+    for hook in perform_with:
+        hook(task)
+    return task
+
+
+def record(pairs: Sequence[tuple[Message, Any]]) -> None:
+    record_effects([message for message, result in pairs if result is not None])
+
+
+ROUTES = [
+    Route("strict", ("thing.happened",), record_effects, ordered=True, partitions=4, batch=20),
+    Route("second", ("thing.happened",), record_effects, ordered=True, partitions=2, batch=20),
+    Route("loose", ("do_loosely",), record_effects, ordered=False, partitions=2, batch=20),
+    Route(
+        "outside", ("do_outside",), External(prepare, perform, record, at_once=4), ordered=False, partitions=2, batch=20
+    ),
+]
