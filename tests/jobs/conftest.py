@@ -20,7 +20,6 @@ def queue_db(transactional_db: None, settings: Any) -> Iterator[None]:
     load_routes.cache_clear()
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs_subscription")
-        cursor.execute("TRUNCATE jobs_message, jobs_delivery, processed_messages, jobs_deadletter")
         cursor.execute("DROP TABLE IF EXISTS test_effect")
         cursor.execute(
             "CREATE TABLE test_effect (id bigint GENERATED ALWAYS AS IDENTITY, event_id text, key text, seq int,"
@@ -33,7 +32,6 @@ def queue_db(transactional_db: None, settings: Any) -> Iterator[None]:
     load_routes.cache_clear()
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS test_effect")
-        cursor.execute("TRUNCATE jobs_message, jobs_delivery, processed_messages, jobs_deadletter")
         cursor.execute("DELETE FROM jobs_subscription")
     settings.QUEUE_ROUTES = "winecellar.routes"
     ensure_subscriptions()

@@ -1,0 +1,210 @@
+"""Prices meet alerts: through the real worker code, on real Postgres."""
+
+import json
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from alerts.events import ALERT_CREATED
+from alerts.models import Alert, Decision, Notification
+from jobs.messages import NewMessage
+from jobs.models import DeadLetter, Delivery, LoggedMessage, ProcessedMessage
+from jobs.outbox import publish
+from jobs.worker import drain
+from tests.cast import alert, merchant, price, wine
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def state(watch: Alert) -> str:
+    watch.refresh_from_db()
+    return watch.state
+
+
+def first_check(watch: Alert) -> str:
+    with transaction.atomic():
+        (event_id,) = publish([NewMessage(ALERT_CREATED, watch.wine_id, {"alert_id": watch.pk, "wine_id": watch.wine_id})])
+    return event_id
+
+
+def commands() -> list[dict[str, Any]]:
+    return [m.body for m in LoggedMessage.objects.filter(type="send_alert_email").order_by("id")]
+
+
+def test_a_price_at_or_below_the_target_fires_the_alert_and_sends_one_command() -> None:
+    watch = alert("160.00")
+    event = price("154.00", old="189.00")
+    drain(["alert-matching"])
+    assert state(watch) == "fired"
+    note = Notification.objects.get()
+    assert (note.alert, note.event_id, note.state) == (watch, event.event_id, "queued")
+    assert (str(note.old_price_usd), str(note.new_price_usd), str(note.threshold_usd)) == ("189.00", "154.00", "160.00")
+    assert commands() == [{"notification_id": note.pk, "alert_id": watch.pk, "event_id": event.event_id}]
+    decision = Decision.objects.get()
+    assert (decision.outcome, decision.reason, decision.merchant_name) == ("mailed", "below your target", "Merchant X")
+
+
+def test_a_price_above_the_target_changes_nothing_and_writes_nothing() -> None:
+    watch = alert("160.00")
+    price("161.00")
+    drain(["alert-matching"])
+    assert state(watch) == "armed"
+    assert not Decision.objects.exists()
+    assert not commands()
+
+
+def test_a_fired_alert_is_silent_until_the_price_has_risen_above_the_target() -> None:
+    watch = alert("160.00")
+    for number, amount in enumerate(["154.00", "152.50", "165.00", "159.00"]):
+        price(amount, minutes=number)
+        drain(["alert-matching"])
+    assert state(watch) == "fired"
+    assert list(Decision.objects.order_by("id").values_list("outcome", flat=True)) == [
+        "mailed",
+        "not_mailed",
+        "armed",
+        "mailed",
+    ]
+    assert len(commands()) == 2
+
+
+def test_a_price_that_is_no_longer_current_is_not_mailed_and_the_log_says_why() -> None:
+    watch = alert("160.00")
+    price("154.00")
+    price("170.00", minutes=1)
+    drain(["alert-matching"])
+    assert state(watch) == "armed"
+    assert "superseded" in Decision.objects.get().reason
+    assert not commands()
+
+
+def test_a_fall_after_a_rise_in_one_batch_is_one_mail_for_the_last_price() -> None:
+    alert("160.00", state="fired")
+    price("158.00")
+    drain(["alert-matching"])
+    price("170.00", minutes=1)
+    last = price("150.00", minutes=2)
+    drain(["alert-matching"])
+    assert [c["event_id"] for c in commands()] == [last.event_id]
+
+
+def test_another_merchants_rise_does_not_arm_an_alert_that_is_still_met() -> None:
+    cheap, dear = merchant("1", "Cheap"), merchant("2", "Dear")
+    watch = alert("160.00")
+    price("150.00", at=cheap)
+    price("170.00", at=dear)
+    drain(["alert-matching"])
+    price("175.00", at=dear, minutes=1)
+    drain(["alert-matching"])
+    assert state(watch) == "fired"
+    assert len(commands()) == 1
+
+
+def test_an_alert_for_one_merchant_ignores_the_others() -> None:
+    mine, other = merchant("1", "Mine"), merchant("2", "Other")
+    watch = alert("160.00", merchant=mine)
+    price("150.00", at=other)
+    drain(["alert-matching"])
+    assert state(watch) == "armed"
+    price("155.00", at=mine)
+    drain(["alert-matching"])
+    assert state(watch) == "fired"
+
+
+def test_a_paused_alert_hears_nothing() -> None:
+    watch = alert("160.00", state="paused")
+    price("150.00")
+    drain(["alert-matching"])
+    assert state(watch) == "paused"
+    assert not Decision.objects.exists()
+
+
+def test_the_first_check_of_an_alert_already_met_tells_once() -> None:
+    price("150.00")
+    drain(["alert-matching"])
+    watch = alert("160.00", state="pending")
+    event_id = first_check(watch)
+    drain(["alert-matching"])
+    assert state(watch) == "fired"
+    assert [c["event_id"] for c in commands()] == [event_id]
+    assert Decision.objects.get().reason == "first check: already at or below your target"
+
+
+def test_the_first_check_of_an_alert_not_met_arms_it() -> None:
+    price("170.00")
+    watch = alert("160.00", state="pending")
+    first_check(watch)
+    drain(["alert-matching"])
+    assert state(watch) == "armed"
+    assert not commands()
+
+
+def test_a_first_check_of_a_deleted_alert_is_acked() -> None:
+    watch = alert("160.00", state="pending")
+    first_check(watch)
+    watch.delete()
+    drain(["alert-matching"])
+    assert not Delivery.objects.filter(subscription__name="alert-matching").exists()
+    assert not DeadLetter.objects.exists()
+
+
+def test_one_price_fires_every_alert_it_meets_and_no_other() -> None:
+    met = [alert(target, owner=owner) for owner, target in [("alice", "160.00"), ("bob", "154.00"), ("bob", "200.00")]]
+    missed = [alert("153.99"), alert("500.00", wine=wine("1"))]
+    price("154.00")
+    drain(["alert-matching"])
+    assert [state(a) for a in met] == ["fired"] * 3
+    assert [state(a) for a in missed] == ["armed"] * 2
+    assert {c["alert_id"] for c in commands()} == {a.pk for a in met}
+
+
+def test_the_courses_malformed_event_is_a_dead_letter_that_says_what_is_wrong() -> None:
+    """The seed's poison message: no new_price_usd, and a currency with a trailing space."""
+    body = json.loads(
+        '{"event_id": "evt_9f31", "type": "wine.price_changed", "occurred_at": "2026-03-14T09:12:04Z",'
+        ' "wine_id": "wn_4417", "wine_name": "Ch. Montrose 2016", "merchant_id": "mch_082",'
+        ' "old_price_usd": 189.00, "currency": "USD "}'
+    )
+    with transaction.atomic():
+        publish([NewMessage("wine.price_changed", "wn_4417", body, event_id="evt_9f31")])
+    drain()
+    letters = DeadLetter.objects.order_by("subscription_name")
+    assert [(d.subscription_name, d.receive_count, d.cause) for d in letters] == [
+        ("alert-matching", 1, "permanent"),
+        ("price-history", 1, "permanent"),
+    ]
+    assert {d.reason for d in letters} == {"new_price_usd required; currency 'USD ' not ISO-4217"}
+
+
+def test_what_the_ledger_has_forgotten_is_still_mailed_once() -> None:
+    """A redrive later than the ledger's week: the schema's own rule of one mail per alert and event holds."""
+    alert("160.00")
+    price("154.00")
+    drain(["alert-matching"])
+    Alert.objects.update(state="armed")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key)"
+            " SELECT s.id, 0, m.id, m.published_at, m.event_id, m.key FROM jobs_message m, jobs_subscription s"
+            " WHERE s.name = 'alert-matching' AND m.type = 'wine.price_changed'"
+        )
+    ProcessedMessage.objects.all().delete()
+    drain(["alert-matching"])
+    assert len(commands()) == 1
+    assert not DeadLetter.objects.exists()
+
+
+def test_a_batch_costs_the_same_number_of_queries_whatever_its_size() -> None:
+    def cost(events: int) -> int:
+        for number in range(events):
+            bottle = wine(f"{events}_{number}")
+            alert("160.00", wine=bottle)
+            price("150.00", of=bottle)
+        with CaptureQueriesContext(connection) as queries:
+            drain(["alert-matching"])
+        claims = sum("FOR UPDATE SKIP LOCKED" in q["sql"] for q in queries)
+        return round(len(queries) / claims)
+
+    assert cost(60) <= cost(4) + 2

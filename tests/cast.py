@@ -1,0 +1,85 @@
+"""The cast of the tests: alice watches, bob watches too, charlie operates; two merchants; the course's own wine."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+
+from alerts.models import Alert
+from jobs.outbox import publish
+from pricing.events import PriceChanged
+from pricing.models import Merchant, Offer, Wine
+from winecellar.accounts.models import User
+
+NOW = datetime(2026, 3, 14, 9, 12, 4, tzinfo=UTC)
+
+
+def person(name: str = "alice") -> User:
+    return User.objects.get_or_create(email=f"{name}@winecellar.example", defaults={"name": name.title()})[0]
+
+
+def merchant(number: str = "082", name: str = "Merchant X") -> Merchant:
+    return Merchant.objects.get_or_create(id=f"mch_{number}", defaults={"name": name})[0]
+
+
+def wine(number: str = "4417", **fields: Any) -> Wine:
+    facts = {
+        "name": "Ch. Montrose",
+        "producer": "Château Montrose",
+        "vintage": 2016,
+        "colour": "red",
+        "country": "France",
+        "region": "Saint-Estèphe",
+    }
+    return Wine.objects.get_or_create(id=f"wn_{number}", defaults={**facts, **fields})[0]
+
+
+def alert(threshold: str = "160.00", *, state: str = "armed", owner: str = "alice", **fields: Any) -> Alert:
+    told = {"last_notified_at": NOW, "last_notified_price_usd": Decimal(threshold)} if state == "fired" else {}
+    return Alert.objects.create(
+        user=person(owner),
+        wine=fields.pop("wine", None) or wine(),
+        threshold_usd=Decimal(threshold),
+        state=state,
+        **told,
+        **fields,
+    )
+
+
+def price(
+    new: str, *, old: str | None = None, at: Merchant | None = None, of: Wine | None = None, minutes: int = 0
+) -> PriceChanged:
+    """Write an offer and publish its event, as feed intake does, in one transaction."""
+    seller, bottle = at or merchant(), of or wine()
+    before = Offer.objects.filter(merchant=seller, wine=bottle).first()
+    event = PriceChanged(
+        event_id=_mint(),
+        wine_id=bottle.pk,
+        wine_name=bottle.full_name,
+        merchant_id=seller.pk,
+        old_price_usd=Decimal(old) if old else (before.price_usd if before else None),
+        new_price_usd=Decimal(new),
+        currency="USD",
+        occurred_at=NOW + timedelta(minutes=minutes),
+    )
+    with transaction.atomic():
+        Wine.objects.select_for_update(no_key=True).get(pk=bottle.pk)
+        Offer.objects.update_or_create(
+            merchant=seller,
+            wine=bottle,
+            defaults={
+                "price_usd": event.new_price_usd,
+                "occurred_at": event.occurred_at,
+                "event_id": event.event_id,
+                "seen_at": event.occurred_at,
+            },
+        )
+        publish([event.as_message()])
+    return event
+
+
+def _mint() -> str:
+    from jobs.messages import new_event_id
+
+    return new_event_id()

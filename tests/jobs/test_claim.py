@@ -1,0 +1,89 @@
+"""The claim statement under hostile planners: never more than asked for, never out of order, never by a full scan."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from jobs import queue
+from jobs.models import Subscription
+from tests.jobs.conftest import rows
+
+SWITCHES = ["hashjoin", "mergejoin", "nestloop", "material", "indexscan", "bitmapscan", "hashagg", "sort", "seqscan"]
+
+
+def claim(batch: int, *, name: str = "strict", window: int = 1_000) -> list[str]:
+    subscription = Subscription.objects.get(name=name)
+    messages = []
+    for part in range(subscription.partitions):
+        messages += queue.claim(
+            (subscription.pk, part), ordered=subscription.ordered, batch=batch, window=window
+        ).messages
+    return [m.event_id for m in messages]
+
+
+@pytest.mark.parametrize("off", [[], *[[s] for s in SWITCHES], ["hashjoin", "mergejoin"], ["hashjoin", "nestloop"]])
+def test_a_claim_takes_at_most_its_batch_whatever_the_planner_does(send: Any, off: list[str]) -> None:
+    send(*["k"] * 50)
+    with connection.cursor() as cursor:
+        for switch in off:
+            cursor.execute(f"SET enable_{switch} = off")
+        try:
+            first = claim(7)
+            assert len(first) == 7
+            assert claim(7) == [], "the key's first ones are in flight; its next must wait"
+        finally:
+            for switch in off:
+                cursor.execute(f"RESET enable_{switch}")
+    in_order = [e for (e,) in rows("SELECT event_id FROM jobs_message ORDER BY id LIMIT 7")]
+    assert first == in_order
+
+
+def test_a_claim_scans_no_table_at_a_hundred_thousand_rows_with_stale_statistics(queue_db: None) -> None:
+    subscription = Subscription.objects.get(name="strict")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH m AS (INSERT INTO jobs_message (event_id, type, key, body)"
+            " SELECT 'evt_' || i, 'thing.happened', 'k' || i %% 1000, '{}' FROM generate_series(1, 100000) i"
+            " RETURNING id, published_at, event_id, key)"
+            " INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key)"
+            " SELECT %s, id %% 4, id, published_at, event_id, key FROM m",
+            [subscription.pk],
+        )
+        # No ANALYZE: the planner believes what it believed of the empty tables.
+        cursor.execute(
+            "EXPLAIN " + queue.CLAIM_ORDERED,
+            {"subscription": subscription.pk, "part": 1, "mark": 0, "window": 1000, "batch": 500, "lease": 30},
+        )
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Seq Scan on jobs_" not in plan, plan
+
+
+def test_two_claims_at_once_share_nothing_and_split_no_key(send: Any) -> None:
+    send(*["a", "b", "c", "d"] * 10)
+    first = claim(6)
+    second = claim(100)
+    assert not set(first) & set(second)
+    taken = dict(rows("SELECT event_id, key FROM jobs_message"))
+    assert not {taken[e] for e in first} & {taken[e] for e in second}
+
+
+def test_a_key_in_backoff_parks_only_itself(send: Any) -> None:
+    ids = send("a", "b", "a", "b")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jobs_delivery SET visible_at = clock_timestamp() + interval '1 hour' WHERE event_id = %s", [ids[0]]
+        )
+    assert sorted(claim(100)) == sorted([ids[1], ids[3]])
+
+
+def test_a_delivery_published_with_a_low_id_but_committed_late_is_still_delivered(send: Any) -> None:
+    """Reading by a cursor over ids would have passed it."""
+    late, early = send("a", "b", type_="do_loosely")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE hidden AS SELECT * FROM jobs_delivery WHERE event_id = %s", [late])
+        cursor.execute("DELETE FROM jobs_delivery WHERE event_id = %s", [late])
+        assert claim(100, name="loose") == [early]
+        cursor.execute("INSERT INTO jobs_delivery SELECT * FROM hidden")
+        cursor.execute("DROP TABLE hidden")
+    assert claim(100, name="loose") == [late]
