@@ -1,0 +1,107 @@
+"""Kill a process at every statement: count the points, fork a child per point, end it there without a word.
+
+A point is the moment before or after one SQL statement, one COMMIT, or one call of a provider. The parent checks what
+is left, lets the work be done again, and checks the end; it stops at the first child that meets no point.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+CRASHED, FINISHED, FAILED = 137, 0, 3
+MOST_POINTS = 300  # a sweep that does not end is a bug of the sweep
+
+
+class Points:
+    """Counts points in the child and ends it at the chosen one."""
+
+    def __init__(self, number: int, when: str) -> None:
+        self.number = number
+        self.when = when
+        self.seen = 0
+
+    def reach(self, when: str) -> None:
+        if when == "before":
+            self.seen += 1
+        if self.seen == self.number and self.when == when:
+            os._exit(CRASHED)
+
+    def around(self, call: Callable[[], Any]) -> Any:
+        self.reach("before")
+        result = call()
+        self.reach("after")
+        return result
+
+
+@contextmanager
+def counted(points: Points) -> Iterator[None]:
+    """Every statement and every COMMIT of this process's connection is a point."""
+    commit = BaseDatabaseWrapper._commit  # COMMIT does not pass through execute wrappers
+
+    def counted_commit(self: BaseDatabaseWrapper) -> Any:
+        return points.around(lambda: commit(self))
+
+    def statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        return points.around(lambda: execute(sql, params, many, context))
+
+    BaseDatabaseWrapper._commit = counted_commit  # type: ignore[method-assign]
+    try:
+        with connection.execute_wrapper(statement):
+            yield
+    finally:
+        BaseDatabaseWrapper._commit = commit  # type: ignore[method-assign]
+
+
+def run_child(act: Callable[[Points], None], number: int, when: str) -> int:
+    """Run `act` in a forked child that dies at the given point; its exit status."""
+    connections.close_all()  # the child must not share our socket
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        status = FAILED
+        try:
+            points = Points(number, when)
+            with counted(points):
+                act(points)
+            status = FINISHED
+        except BaseException:  # noqa: BLE001  (the child reports by its status alone)
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def sweep(
+    *,
+    prepare: Callable[[], None],
+    act: Callable[[Points], None],
+    check_after_crash: Callable[[], None],
+    recover: Callable[[], None],
+    check_end: Callable[[str], None],
+) -> int:
+    """Crash at every point before and after; returns how many points there were. Raises on the first broken invariant."""
+    counts = {}
+    for when in ("before", "after"):
+        for number in range(1, MOST_POINTS):
+            prepare()
+            status = run_child(act, number, when)
+            where = f"{when} point {number}"
+            assert status in (CRASHED, FINISHED), f"the child failed by itself at {where}: {status}"
+            check_after_crash()
+            recover()
+            check_end(where)
+            if status == FINISHED:
+                counts[when] = number - 1
+                break
+        else:
+            raise AssertionError("the sweep did not end")
+    assert counts["before"] == counts["after"]
+    return counts["before"]
