@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from pricing.models import PRICE, Merchant, Wine
+from pricing.models import PRICE_DECIMALS, PRICE_DIGITS, Merchant, Wine
 
 
 class Alert(models.Model):
@@ -22,11 +22,11 @@ class Alert(models.Model):
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, null=True, blank=True, help_text="Empty: any merchant."
     )
-    threshold_usd = models.DecimalField("target", **PRICE)
+    threshold_usd = models.DecimalField("target", max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     created_at = models.DateTimeField(db_default=Now())
-    price_when_created_usd = models.DecimalField(**PRICE, null=True)
-    last_notified_price_usd = models.DecimalField(**PRICE, null=True)
+    price_when_created_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True)
+    last_notified_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True)
     last_notified_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -63,7 +63,7 @@ class Decision(models.Model):
     event_id = models.TextField()
     outcome = models.CharField(max_length=12, choices=Outcome)
     reason = models.CharField(max_length=200, help_text="In the reader's words.")
-    price_usd = models.DecimalField(**PRICE, null=True)
+    price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True)
     merchant_name = models.CharField(max_length=120, blank=True)
     decided_at = models.DateTimeField(db_default=Now())
 
@@ -89,9 +89,9 @@ class Notification(models.Model):
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notifications", db_index=False)
     event_id = models.TextField()
     state = models.CharField(max_length=10, choices=State, default=State.QUEUED)
-    old_price_usd = models.DecimalField(**PRICE, null=True)
-    new_price_usd = models.DecimalField(**PRICE)
-    threshold_usd = models.DecimalField(**PRICE)
+    old_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True)
+    new_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
+    threshold_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
     merchant_name = models.CharField(max_length=120)
     occurred_at = models.DateTimeField()
     created_at = models.DateTimeField(db_default=Now())

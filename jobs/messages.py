@@ -84,7 +84,7 @@ class Message:
 
 def dumps(value: Any) -> str:
     """JSON whose Decimals are numbers with all their digits: Decimal("189.00") is 189.00."""
-    return simplejson.dumps(value, use_decimal=True, ensure_ascii=False, separators=(",", ":"))
+    return str(simplejson.dumps(value, use_decimal=True, ensure_ascii=False, separators=(",", ":")))
 
 
 def join_bodies(messages: list[Message]) -> str:

@@ -309,7 +309,7 @@ def put_back(claim: Claim, returned: Sequence[PutBack]) -> int:
                 "token": claim.token,
             },
         )
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
 
 GIVE_BACK_CLAIM = """
@@ -324,7 +324,7 @@ def give_back_claim(claim: Claim) -> int:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(GIVE_BACK_CLAIM, [*claim.partition, claim.messages[0].id, claim.messages[-1].id, claim.token])
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
 
 BURY = """

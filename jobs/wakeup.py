@@ -55,7 +55,9 @@ class _Announcer:
             except psycopg.Error as error:
                 # Lost on purpose: the workers' next poll finds the work.
                 log.info("wakeup.not_announced", error=type(error).__name__)
-                session = _closed(session)
+                if session is not None:
+                    session.close()
+                session = None
             time.sleep(settings.NOTIFY_INTERVAL.total_seconds())
 
 
@@ -115,11 +117,6 @@ def _connect() -> psycopg.Connection:
     parameters.pop("cursor_factory", None)
     parameters.pop("context", None)
     return psycopg.connect(**parameters, autocommit=True)
-
-
-def _closed(session: psycopg.Connection | None) -> None:
-    if session is not None:
-        session.close()
 
 
 def _payloads(partitions: Iterable[Partition]) -> Iterable[str]:

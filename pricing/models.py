@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 # numeric(10, 2): up to 99,999,999.99. The dearest bottle ever sold cost half a million.
-PRICE = {"max_digits": 10, "decimal_places": 2}
+PRICE_DIGITS, PRICE_DECIMALS = 10, 2
 
 
 class Merchant(models.Model):
@@ -90,7 +90,7 @@ class Offer(models.Model):
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="offers")
     wine = models.ForeignKey(Wine, on_delete=models.PROTECT, related_name="offers", db_index=False)
-    price_usd = models.DecimalField(**PRICE)
+    price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
     occurred_at = models.DateTimeField(help_text="When the merchant says this price came to be.")
     event_id = models.TextField(help_text="The event that announced this price.")
     updated_at = models.DateTimeField(db_default=Now(), help_text="When we last changed this row.")
@@ -109,9 +109,11 @@ class Offer(models.Model):
 class PriceHistory(models.Model):
     """Every price observed, in the order it was published. Append-only; rebuilt from the message log, never edited."""
 
-    wine = models.ForeignKey(Wine, on_delete=models.DO_NOTHING, related_name="history", db_constraint=False, db_index=False)
+    wine = models.ForeignKey(
+        Wine, on_delete=models.DO_NOTHING, related_name="history", db_constraint=False, db_index=False
+    )
     merchant_id = models.CharField(max_length=40)
-    price_usd = models.DecimalField(**PRICE)
+    price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
     observed_at = models.DateTimeField(help_text="The event's occurred_at.")
     event_id = models.TextField()
     late = models.BooleanField(default=False, help_text="Arrived after a newer price: history only.")
@@ -132,8 +134,8 @@ class HeldPrice(models.Model):
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT)
     wine = models.ForeignKey(Wine, on_delete=models.PROTECT)
-    price_usd = models.DecimalField(**PRICE)
-    last_price_usd = models.DecimalField(**PRICE)
+    price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
+    last_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
     occurred_at = models.DateTimeField()
     reason = models.CharField(max_length=200)
     held_at = models.DateTimeField(db_default=Now())

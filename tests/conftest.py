@@ -1,6 +1,9 @@
 """What all tests share: the embedded Postgres under its own data directory, and the cast."""
 
 import os
+from collections.abc import Iterator
+
+import pytest
 
 # Before Django reads the settings: tests have a server of their own, so that a running demo is left alone.
 os.environ.setdefault("WINECELLAR_PG_NAME", "postgres-test")
@@ -11,10 +14,6 @@ os.environ.setdefault("EMAIL_URL", "memorymail://")
 from winecellar import embedded
 
 embedded.start_unless_external()
-
-from collections.abc import Iterator
-
-import pytest
 
 
 @pytest.fixture(autouse=True)

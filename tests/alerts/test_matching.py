@@ -25,7 +25,9 @@ def state(watch: Alert) -> str:
 
 def first_check(watch: Alert) -> str:
     with transaction.atomic():
-        (event_id,) = publish([NewMessage(ALERT_CREATED, watch.wine_id, {"alert_id": watch.pk, "wine_id": watch.wine_id})])
+        (event_id,) = publish(
+            [NewMessage(ALERT_CREATED, watch.wine_id, {"alert_id": watch.pk, "wine_id": watch.wine_id})]
+        )
     return event_id
 
 

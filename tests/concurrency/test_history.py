@@ -1,4 +1,4 @@
-"""Many workers and publishers at once, with failures, silent crashes and pauses past the lease; then the history is read.
+"""Many workers and publishers at once, with failures, silent crashes and pauses past the lease; then history is read.
 
 The checker prints what it counted: inversions, duplicates and lost must be 0, refused zombie acks must not be.
 """
@@ -106,8 +106,9 @@ def run_history(settings: Any, make_frontier: Callable[[], Frontier]) -> dict[st
     for thread in publishers:
         thread.join()
     deadline = time.monotonic() + DEADLINE
-    left = "SELECT count(*) FROM jobs_delivery d JOIN jobs_subscription s ON s.id = d.subscription_id WHERE s.name = 'strict'"
-    while rows(left)[0][0] and time.monotonic() < deadline:
+    strict = Subscription.objects.get(name="strict").pk
+    left = "SELECT count(*) FROM jobs_delivery WHERE subscription_id = %s"
+    while rows(left, strict)[0][0] and time.monotonic() < deadline:
         time.sleep(0.05)
     finished.set()
     for thread in workers:

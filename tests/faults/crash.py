@@ -69,7 +69,7 @@ def run_child(act: Callable[[Points], None], number: int, when: str) -> int:
             with counted(points):
                 act(points)
             status = FINISHED
-        except BaseException:  # noqa: BLE001  (the child reports by its status alone)
+        except BaseException:
             import traceback
 
             traceback.print_exc()
@@ -87,7 +87,7 @@ def sweep(
     recover: Callable[[], None],
     check_end: Callable[[str], None],
 ) -> int:
-    """Crash at every point before and after; returns how many points there were. Raises on the first broken invariant."""
+    """Crash at every point before and after; returns how many there were. Raises on the first broken invariant."""
     counts = {}
     for when in ("before", "after"):
         for number in range(1, MOST_POINTS):

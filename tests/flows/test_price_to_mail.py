@@ -48,7 +48,10 @@ def test_a_price_becomes_history_an_alert_and_a_mail() -> None:
     shop.ask("189.00")
     answer = shop.ask("154.00", minute=1)
     drain()
-    assert [str(p) for p in PriceHistory.objects.order_by("id").values_list("price_usd", flat=True)] == ["189.00", "154.00"]
+    assert [str(p) for p in PriceHistory.objects.order_by("id").values_list("price_usd", flat=True)] == [
+        "189.00",
+        "154.00",
+    ]
     (sent,) = mail.outbox
     assert sent.subject == "Ch. Montrose 2016 is $154.00 at Merchant X, below your $160.00"
     (event_id,) = answer["event_ids"]

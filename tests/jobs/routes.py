@@ -1,5 +1,9 @@
 """Subscriptions for the queue's own tests: effects are rows in one table, or calls of a function the test sets."""
 
+import ctypes
+import os
+import resource
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +17,32 @@ before_effect: list[Callable[[Sequence[Message]], None]] = []
 perform_with: list[Callable[[Any], Any]] = []
 
 
+def _fault(message: Message) -> None:
+    """What a message may do to its worker; only in processes started with QUEUE_FAULTS, never in the test's own."""
+    match message.body.get("fault"):
+        case "exit":
+            os._exit(1)
+        case "segfault":
+            ctypes.string_at(0)
+        case "recursion":
+            _dig(0)
+        case "memory":
+            resource.setrlimit(resource.RLIMIT_AS, (2 * 1024**3, 2 * 1024**3))
+            bytearray(8 * 1024**3)
+        case "sleep":
+            time.sleep(5)
+        case "slow":
+            time.sleep(0.005)
+
+
+def _dig(depth: int) -> int:
+    return _dig(depth + 1) + 1
+
+
 def record_effects(messages: Sequence[Message]) -> None:
+    if os.environ.get("QUEUE_FAULTS"):
+        for message in messages:
+            _fault(message)
     for hook in before_effect:
         hook(messages)
     with connection.cursor() as cursor:

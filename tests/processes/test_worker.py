@@ -1,0 +1,128 @@
+"""The real worker process: it wakes, stops, is killed, is paused, and loses its database."""
+
+import signal
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from jobs.models import DeadLetter
+from tests.jobs.conftest import effects, rows
+from tests.processes.conftest import Processes, wait_until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
+UNDER_TEST = {"DJANGO_SETTINGS_MODULE": "tests.jobs.process_settings"}
+
+
+def left(name: str = "strict") -> int:
+    sql = "SELECT count(*) FROM jobs_delivery d JOIN jobs_subscription s ON s.id = d.subscription_id WHERE s.name = %s"
+    return int(rows(sql, name)[0][0])
+
+
+def test_an_idle_worker_handles_what_is_published_and_stops_with_zero_when_told(
+    send: Any, processes: Processes
+) -> None:
+    worker = processes.worker("strict", **UNDER_TEST)
+    ids = send(*"aabbc")
+    wait_until(lambda: len(effects()) == 5, what="five effects")
+    assert sorted(effects()) == sorted(ids)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=15) == 0
+    assert "worker.stopped" in processes.log(worker)
+
+
+def test_without_listen_polling_finds_the_work(send: Any, processes: Processes) -> None:
+    processes.worker("strict", WORKER_LISTEN="false", **UNDER_TEST)
+    send("a")
+    wait_until(lambda: len(effects()) == 1, what="an effect by polling")
+
+
+def test_an_unknown_subscription_is_refused_in_words(queue_db: None, processes: Processes) -> None:
+    process = processes.start("manage.py", "run_worker", "nonsense", **UNDER_TEST)
+    assert process.wait(timeout=20) != 0
+    assert "No such subscription: nonsense. There are: strict, second, loose, outside." in processes.log(process)
+
+
+@pytest.mark.parametrize("fault", ["exit", "segfault", "recursion", "memory"])
+def test_a_message_that_kills_its_worker_is_buried_after_five_receives_and_its_mates_are_not(
+    send: Any, processes: Processes, fault: str
+) -> None:
+    """A supervisor restarts the worker as often as it dies; no mate of the killer may be lost or buried."""
+    before = send("a", "b", "c")
+    (killer,) = send("d", fault=fault)
+    after = send("a", "b", "c")
+    environment = {**UNDER_TEST, "QUEUE_FAULTS": "1"}
+    deaths = 0
+    worker = processes.worker("strict", **environment)
+
+    def buried() -> bool:
+        nonlocal worker, deaths
+        if worker.poll() is not None:
+            deaths += 1
+            worker = processes.start("manage.py", "run_worker", "strict", **environment)
+        return DeadLetter.objects.exists() and not left()
+
+    wait_until(buried, seconds=90, what="the killer is buried and the rest is done")
+    letter = DeadLetter.objects.get()
+    assert (letter.event_id, letter.receive_count) == (killer, 5)
+    assert letter.cause == ("worker_crash" if fault in {"exit", "segfault"} else "exhausted")
+    assert sorted(effects()) == sorted(before + after)
+    if letter.cause == "worker_crash":
+        assert deaths == 5
+
+
+def test_a_killed_workers_deliveries_are_done_by_another_within_their_lease(send: Any, processes: Processes) -> None:
+    victim = processes.worker("strict", QUEUE_FAULTS="1", **UNDER_TEST)
+    (event_id,) = send("a", fault="sleep")
+    wait_until(lambda: rows("SELECT 1 FROM jobs_delivery WHERE lease_token IS NOT NULL"), what="it is in flight")
+    victim.kill()
+    victim.wait()
+    processes.worker("strict", **UNDER_TEST)
+    wait_until(lambda: effects() == [event_id], seconds=20, what="another worker applies it")
+
+
+def test_a_worker_paused_past_its_lease_wakes_up_to_nothing(send: Any, processes: Processes) -> None:
+    sleeper = processes.worker("strict", QUEUE_FAULTS="1", **UNDER_TEST)
+    (event_id,) = send("a", fault="sleep")
+    wait_until(lambda: rows("SELECT 1 FROM jobs_delivery WHERE lease_token IS NOT NULL"), what="it is in flight")
+    sleeper.send_signal(signal.SIGSTOP)
+    # Its transaction holds the row; the server ends it at the handler's time limit, then the lease ends.
+    processes.worker("strict", **UNDER_TEST)
+    wait_until(lambda: effects() == [event_id], seconds=30, what="another worker applies it")
+    sleeper.send_signal(signal.SIGCONT)
+    wait_until(
+        lambda: "lane.recovered" in processes.log(sleeper), seconds=20, what="the sleeper finds its session gone"
+    )
+    (later,) = send("a")
+    wait_until(lambda: not left(), what="work goes on")
+    assert effects() == [event_id, later]
+
+
+def test_workers_whose_connections_are_terminated_go_on_by_themselves(send: Any, processes: Processes) -> None:
+    processes.worker("strict", **UNDER_TEST)
+    for _ in range(3):
+        ids = send(*"abc")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+            )
+        wait_until(lambda ids=ids: set(ids) <= set(effects()), what="effects after the cut")
+    assert len(effects()) == len(set(effects())) == 9
+
+
+def test_told_to_stop_in_the_middle_a_worker_finishes_or_gives_back_uncharged(send: Any, processes: Processes) -> None:
+    worker = processes.worker("strict", QUEUE_FAULTS="1", **UNDER_TEST)
+    send(*["a"] * 200, fault="slow")
+    wait_until(lambda: 20 <= len(effects()) < 180, what="it is in the middle")
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=20) == 0
+    assert effects(), "what was begun is done"
+    leased = rows(
+        "SELECT count(*), coalesce(max(receive_count), 0) FROM jobs_delivery d JOIN jobs_subscription s"
+        " ON s.id = d.subscription_id WHERE s.name = 'strict' AND (lease_token IS NOT NULL OR receive_count > 0)"
+    )
+    assert leased == [(0, 0)]
+    processes.worker("strict", **UNDER_TEST)
+    wait_until(lambda: not left(), what="the rest is done")
+    assert len(effects()) == len(set(effects())) == 200
