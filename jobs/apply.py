@@ -18,6 +18,7 @@ from jobs.database import connection_is_lost
 from jobs.errors import LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
 from jobs.messages import Message
+from jobs.retry import CRASHES
 from jobs.subscriptions import Apply, Route
 
 log = structlog.get_logger(__name__)
@@ -57,7 +58,7 @@ class Application:
             self._in_one_transaction(messages)
         except LeaseLostError:
             raise
-        except Exception as error:
+        except (Exception, *CRASHES) as error:
             if connection_is_lost(error):
                 raise
             if len(messages) == 1:

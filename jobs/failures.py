@@ -34,8 +34,8 @@ def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: B
         "receive_count": message.receive_count,
         "error_class": type(error).__name__,
     }
-    if kind is Kind.UNCLASSIFIED:
-        log.error("unclassified", **facts, exc_info=error)
+    if kind in {Kind.UNCLASSIFIED, Kind.CRASH}:
+        log.error(kind.value, **facts, exc_info=error)
     match decision:
         case Retry(delay=delay):
             log.info("delivery.retry", **facts, kind=kind.value, delay=round(delay, 3))

@@ -10,19 +10,19 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jobs.queue import Look, Partition
 
-WIDEN = 8
-WIDEST_WINDOW = 65_536
+# How many keys are looked past at most. Beyond that a poll begins again at the front.
+MOST_BLOCKED = 20_000
 
 
 @dataclass
 class _State:
     mark: int = 0
     candidate: tuple[int, int] | None = None  # (oldest id seen, that look's xmax)
-    widened: int = 1
+    blocked: set[str] = field(default_factory=set)
 
 
 class Frontier:
@@ -83,22 +83,34 @@ class Frontier:
         with self._condition:
             return {partition: state.mark for partition, state in self._states.items() if state.mark}
 
-    def window(self, partition: Partition, batch: int) -> int:
-        """How many deliveries to look at: twice a batch, more after looks that found none of many that may go."""
-        return min(2 * batch * self._state(partition).widened, WIDEST_WINDOW)
+    def blocked(self, partition: Partition) -> list[str]:
+        """Keys to look past in this partition, until the next sweep."""
+        return list(self._state(partition).blocked)
 
-    def learn(self, partition: Partition, look: Look, *, claimed: int, window: int) -> bool:
-        """Note what a claim saw; whether it is worth looking again at once."""
+    def learn(self, partition: Partition, look: Look, *, claimed: int) -> bool:
+        """Note what a claim saw; whether it is worth looking again at once.
+
+        A full window of which nothing could go is looked past next time, so that keys in backoff, or one with a
+        huge backlog, hold up no others for longer than it takes to scan over them.
+        """
         state = self._state(partition)
-        if look.first is not None:
+        # A look that passed over blocked keys has not seen the oldest, so it says nothing about the mark.
+        if look.first is not None and not state.blocked:
             if state.candidate and look.xmin >= state.candidate[1]:
                 state.mark = max(state.mark, min(state.candidate[0], look.first))
                 state.candidate = None
             if state.candidate is None and look.first > state.mark:
                 state.candidate = (look.first, look.xmax)
-        blocked_full_window = not claimed and look.seen >= window
-        state.widened = state.widened * WIDEN if blocked_full_window else 1
-        return claimed > 0 or (blocked_full_window and window < WIDEST_WINDOW)
+        if look.blocked and len(state.blocked) < MOST_BLOCKED:
+            state.blocked.update(look.blocked)
+            return True
+        return claimed > 0
+
+    def look_from_the_front(self) -> None:
+        """Forget what was blocked: by now it may go. Called with each sweep."""
+        with self._condition:
+            for state in self._states.values():
+                state.blocked = set()
 
     def _state(self, partition: Partition) -> _State:
         with self._condition:

@@ -58,6 +58,7 @@ class Sweeper:
                 return left
             interval = settings.WORKER_POLL_INTERVAL.total_seconds()
             self._due = time.monotonic() + random.uniform(interval / 2, interval)  # noqa: S311
+        self.frontier.look_from_the_front()
         ready = queue.ready_partitions(list(self.subscriptions), self.frontier.marks())
         self.frontier.announce(ready)
         paused = queue.paused_subscriptions()
@@ -164,9 +165,15 @@ class ExternalLane:
 
 def claim_from(frontier: Frontier, partition: Partition, route: Route, batch: int) -> tuple[queue.Claim, bool]:
     """One claim, and whether the partition is worth another look at once."""
-    window = frontier.window(partition, route.batch)
-    claim = queue.claim(partition, ordered=route.ordered, batch=batch, window=window, mark=frontier.mark(partition))
-    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), window=window)
+    claim = queue.claim(
+        partition,
+        ordered=route.ordered,
+        batch=batch,
+        window=2 * route.batch,
+        mark=frontier.mark(partition),
+        blocked=frontier.blocked(partition),
+    )
+    again = frontier.learn(partition, claim.look, claimed=len(claim.messages))
     return claim, again
 
 

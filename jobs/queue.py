@@ -63,7 +63,7 @@ def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timede
 # --- Claiming ---------------------------------------------------------------------------------------------------
 
 # One statement:
-#   win      the partition's oldest deliveries, from the mark on
+#   win      the partition's oldest deliveries, from the mark on, without what is known to be blocked ({passable})
 #   ranked   which of them may go: all of their group's earlier ones must be able to go too
 #   chosen   a suspect (its holder fell silent) alone, if it is the oldest that may go; else the oldest batch without
 #   locked   those rows, visibility checked again on the newest version, since the snapshot may be older than another
@@ -76,7 +76,7 @@ WITH token AS MATERIALIZED (SELECT nextval('jobs_lease_token') AS value),
 win AS MATERIALIZED (
     SELECT id, key, visible_at <= clock_timestamp() AS visible, lease_token IS NOT NULL AS leased
     FROM jobs_delivery
-    WHERE subscription_id = %(subscription)s AND part = %(part)s AND id >= %(mark)s
+    WHERE subscription_id = %(subscription)s AND part = %(part)s AND id >= %(mark)s AND {passable}
     ORDER BY id LIMIT %(window)s
 ),
 ranked AS MATERIALIZED (
@@ -115,26 +115,36 @@ claimed AS (
     RETURNING d.id, d.message_id, d.published_at, d.receive_count
 )
 SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'), m.published_at,
-       claimed.receive_count, token.value, look.seen, look.first, look.xmin, look.xmax
+       claimed.receive_count, token.value, look.seen, look.first, look.blocked, look.xmin, look.xmax
 FROM token
 CROSS JOIN (
-    SELECT count(*) AS seen, min(id) AS first, pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
+    SELECT count(*) AS seen, min(id) AS first,
+           CASE WHEN count(*) = %(window)s AND NOT EXISTS (SELECT FROM taken)
+                THEN array_agg(DISTINCT key) END AS blocked,
+           pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
            pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
     FROM win
 ) look
 LEFT JOIN (claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id) ON true
 ORDER BY claimed.id
 """
-CLAIM_ORDERED = CLAIM.format(group="key")
-CLAIM_UNORDERED = CLAIM.format(group="id")
+CLAIM_ORDERED = CLAIM.format(group="key", passable="key <> ALL (%(blocked)s)")
+# Without an order only the delivery itself can be blocked, so what is not visible is passed over.
+CLAIM_UNORDERED = CLAIM.format(
+    group="id", passable="(cardinality(%(blocked)s::text[]) = 0 OR visible_at <= clock_timestamp())"
+)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a claim saw: how many deliveries its window held, the oldest of them, and its snapshot's bounds."""
+    """What a claim saw: how many deliveries its window held, the oldest of them, and its snapshot's bounds.
+
+    `blocked`: the window's keys, when it was full and none of it could go.
+    """
 
     seen: int
     first: int | None
+    blocked: list[str] | None
     xmin: int
     xmax: int
 
@@ -149,11 +159,14 @@ class Claim:
     look: Look
 
 
-def claim(partition: Partition, *, ordered: bool, batch: int, window: int, mark: int = 0) -> Claim:
+def claim(
+    partition: Partition, *, ordered: bool, batch: int, window: int, mark: int = 0, blocked: Sequence[str] = ()
+) -> Claim:
     """Lease up to `batch` deliveries of one partition, looking at its oldest `window` from id `mark` on.
 
     Counts a receive and hides them for the visibility timeout, in a transaction of its own: a crash from here on
-    is charged. A suspect comes alone. May return none.
+    is charged. A suspect comes alone. May return none. `blocked` are keys to look past: a hot key that waits must
+    not fill the window for all the others.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -162,6 +175,7 @@ def claim(partition: Partition, *, ordered: bool, batch: int, window: int, mark:
                 "subscription": partition[0],
                 "part": partition[1],
                 "mark": mark,
+                "blocked": list(blocked),
                 "window": window,
                 "batch": batch,
                 "lease": settings.VISIBILITY_TIMEOUT.total_seconds(),
@@ -169,7 +183,7 @@ def claim(partition: Partition, *, ordered: bool, batch: int, window: int, mark:
         )
         rows = cursor.fetchall()
     messages = [Message(*row[:9]) for row in rows if row[0] is not None]
-    return Claim(partition, rows[0][9], messages, Look(*rows[0][10:14]))
+    return Claim(partition, rows[0][9], messages, Look(*rows[0][10:15]))
 
 
 # --- Settling: ack, renew, put back, bury -----------------------------------------------------------------------

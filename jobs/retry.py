@@ -18,6 +18,11 @@ class Kind(StrEnum):
     PERMANENT = "permanent"
     TRANSIENT = "transient"
     UNCLASSIFIED = "unclassified"
+    CRASH = "crash"  # it took the worker down, or would have: no memory, no stack, an exit
+
+
+# A handler that ends like this has broken its worker, even where Python could still catch it.
+CRASHES = (MemoryError, RecursionError, SystemExit, KeyboardInterrupt, GeneratorExit)
 
 
 class Cause(StrEnum):
@@ -42,6 +47,8 @@ def classify(error: BaseException, *, is_away: Callable[[BaseException], bool]) 
     """`is_away` says whether a database error may pass by itself (jobs.database)."""
     if isinstance(error, PermanentError):
         return Kind.PERMANENT
+    if isinstance(error, CRASHES):
+        return Kind.CRASH
     if isinstance(error, TransientError | TimeoutError | ConnectionError) or is_away(error):
         return Kind.TRANSIENT
     return Kind.UNCLASSIFIED
@@ -65,5 +72,5 @@ def decide(
     if kind is Kind.PERMANENT:
         return Bury(Cause.PERMANENT)
     if receive_count >= max_receives:
-        return Bury(Cause.EXHAUSTED)
+        return Bury(Cause.WORKER_CRASH if kind is Kind.CRASH else Cause.EXHAUSTED)
     return Retry(max(retry_after, uniform(0.0, ceiling(receive_count, base=base))))

@@ -6,8 +6,12 @@ import pytest
 from django.db import connection
 
 from jobs import queue
+from jobs.frontier import Frontier
+from jobs.lanes import claim_from
 from jobs.models import Subscription
-from tests.jobs.conftest import rows
+from jobs.subscriptions import load_routes
+from jobs.worker import drain
+from tests.jobs.conftest import effects, rows
 
 SWITCHES = ["hashjoin", "mergejoin", "nestloop", "material", "indexscan", "bitmapscan", "hashagg", "sort", "seqscan"]
 
@@ -53,7 +57,15 @@ def test_a_claim_scans_no_table_at_a_hundred_thousand_rows_with_stale_statistics
         # No ANALYZE: the planner believes what it believed of the empty tables.
         cursor.execute(
             "EXPLAIN " + queue.CLAIM_ORDERED,
-            {"subscription": subscription.pk, "part": 1, "mark": 0, "window": 1000, "batch": 500, "lease": 30},
+            {
+                "subscription": subscription.pk,
+                "part": 1,
+                "mark": 0,
+                "blocked": [],
+                "window": 1000,
+                "batch": 500,
+                "lease": 30,
+            },
         )
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "Seq Scan on jobs_" not in plan, plan
@@ -75,6 +87,48 @@ def test_a_key_in_backoff_parks_only_itself(send: Any) -> None:
             "UPDATE jobs_delivery SET visible_at = clock_timestamp() + interval '1 hour' WHERE event_id = %s", [ids[0]]
         )
     assert sorted(claim(100)) == sorted([ids[1], ids[3]])
+
+
+def fill(name: str, hot: int, others: int) -> None:
+    """One partition: `hot` deliveries of one key, the first of them in backoff, then `others` of other keys."""
+    Subscription.objects.filter(name=name).update(partitions=1)
+    subscription = Subscription.objects.get(name=name).pk
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH m AS (INSERT INTO jobs_message (event_id, type, key, body)"
+            " SELECT 'evt_' || i, 'thing.happened', CASE WHEN i <= %s THEN 'hot' ELSE 'k' || i END,"
+            " jsonb_build_object('seq', i) FROM generate_series(1, %s) i RETURNING id, published_at, event_id, key)"
+            " INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key)"
+            " SELECT %s, 0, id, published_at, event_id, key FROM m ORDER BY id",
+            [hot, hot + others, subscription],
+        )
+        cursor.execute(
+            "UPDATE jobs_delivery SET visible_at = clock_timestamp() + interval '1 hour' WHERE id ="
+            " (SELECT min(id) FROM jobs_delivery)"
+        )
+
+
+def test_a_hot_key_with_a_backlog_of_a_hundred_thousand_that_waits_stops_no_other_key(queue_db: None) -> None:
+    """The bound: two looks, whatever the backlog. The first finds a window full of it, the second looks past it."""
+    fill("strict", hot=100_000, others=50)
+    route, frontier = load_routes()["strict"], Frontier()
+    partition = (Subscription.objects.get(name="strict").pk, 0)
+    first, again = claim_from(frontier, partition, route, route.batch)
+    assert first.messages == []
+    assert again
+    second, _ = claim_from(frontier, partition, route, route.batch)
+    assert len(second.messages) == route.batch
+    assert {m.key for m in second.messages}.isdisjoint({"hot"})
+
+
+def test_a_thousand_deliveries_in_backoff_hold_up_no_other_of_an_unordered_subscription(send: Any) -> None:
+    Subscription.objects.filter(name="loose").update(partitions=1)
+    send(*["k"] * 1_000, type_="do_loosely")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_delivery SET visible_at = clock_timestamp() + interval '1 hour'")
+    (event_id,) = send("k", type_="do_loosely")
+    drain(["loose"])
+    assert effects() == [event_id]
 
 
 def test_a_delivery_published_with_a_low_id_but_committed_late_is_still_delivered(send: Any) -> None:

@@ -1,6 +1,6 @@
 """The low-water mark: it saves walking over dead rows, and must never pass a delivery that may still appear."""
 
-from jobs.frontier import WIDEST_WINDOW, Frontier
+from jobs.frontier import Frontier
 from jobs.queue import Look
 
 P = (1, 0)
@@ -8,40 +8,42 @@ P = (1, 0)
 
 def test_the_mark_waits_until_no_transaction_of_the_first_look_is_left() -> None:
     frontier = Frontier()
-    frontier.learn(P, Look(seen=5, first=100, xmin=50, xmax=60), claimed=5, window=10)
+    frontier.learn(P, Look(seen=5, blocked=None, first=100, xmin=50, xmax=60), claimed=5)
     assert frontier.mark(P) == 0
-    frontier.learn(P, Look(seen=5, first=120, xmin=59, xmax=70), claimed=5, window=10)
+    frontier.learn(P, Look(seen=5, blocked=None, first=120, xmin=59, xmax=70), claimed=5)
     assert frontier.mark(P) == 0, "transaction 59 could still commit a lower id"
-    frontier.learn(P, Look(seen=5, first=130, xmin=60, xmax=80), claimed=5, window=10)
+    frontier.learn(P, Look(seen=5, blocked=None, first=130, xmin=60, xmax=80), claimed=5)
     assert frontier.mark(P) == 100
 
 
 def test_the_mark_never_passes_what_the_later_look_still_saw() -> None:
     frontier = Frontier()
-    frontier.learn(P, Look(seen=5, first=100, xmin=50, xmax=60), claimed=5, window=10)
-    frontier.learn(P, Look(seen=5, first=90, xmin=60, xmax=80), claimed=5, window=10)
+    frontier.learn(P, Look(seen=5, blocked=None, first=100, xmin=50, xmax=60), claimed=5)
+    frontier.learn(P, Look(seen=5, blocked=None, first=90, xmin=60, xmax=80), claimed=5)
     assert frontier.mark(P) == 90, "a late commit appeared below the candidate"
 
 
 def test_an_empty_look_moves_nothing() -> None:
     frontier = Frontier()
-    frontier.learn(P, Look(seen=0, first=None, xmin=50, xmax=60), claimed=0, window=10)
+    frontier.learn(P, Look(seen=0, blocked=None, first=None, xmin=50, xmax=60), claimed=0)
     assert frontier.mark(P) == 0
 
 
-def test_a_window_full_of_blocked_rows_is_widened_to_a_bound_and_narrowed_again() -> None:
+def test_what_fills_a_window_and_cannot_go_is_looked_past_until_the_next_sweep() -> None:
     frontier = Frontier()
-    windows = []
-    again = True
-    while again:
-        window = frontier.window(P, 500)
-        windows.append(window)
-        again = frontier.learn(P, Look(seen=window, first=1, xmin=1, xmax=1), claimed=0, window=window)
-    assert windows[0] == 1_000
-    assert windows[-1] == WIDEST_WINDOW
-    assert windows == sorted(windows)
-    frontier.learn(P, Look(seen=10, first=1, xmin=1, xmax=1), claimed=3, window=WIDEST_WINDOW)
-    assert frontier.window(P, 500) == 1_000
+    assert frontier.learn(P, Look(seen=10, first=1, blocked=["hot"], xmin=1, xmax=1), claimed=0)
+    assert frontier.blocked(P) == ["hot"]
+    frontier.look_from_the_front()
+    assert frontier.blocked(P) == []
+
+
+def test_a_look_past_blocked_keys_moves_no_mark() -> None:
+    """Their rows are older than what it saw, and are still to be delivered."""
+    frontier = Frontier()
+    frontier.learn(P, Look(seen=10, first=1, blocked=["hot"], xmin=1, xmax=1), claimed=0)
+    for xmin in range(10, 14):
+        frontier.learn(P, Look(seen=5, blocked=None, first=500, xmin=xmin, xmax=xmin), claimed=5)
+    assert frontier.mark(P) < 500
 
 
 def test_a_partition_is_held_by_one_lane_at_a_time_and_is_not_forgotten_when_announced_meanwhile() -> None:

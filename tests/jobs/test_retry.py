@@ -39,6 +39,8 @@ def test_the_longest_wait_doubles_from_one_second_to_sixteen(receive_count: int,
         (Kind.TRANSIENT, 4, 3.0, Retry(8.0)),
         (Kind.UNCLASSIFIED, 3, 0.0, Retry(4.0)),
         (Kind.UNCLASSIFIED, 5, 0.0, Bury(Cause.EXHAUSTED)),
+        (Kind.CRASH, 4, 0.0, Retry(8.0)),
+        (Kind.CRASH, 5, 0.0, Bury(Cause.WORKER_CRASH)),
     ],
 )
 def test_what_becomes_of_a_failure(kind: Kind, receive_count: int, retry_after: float, expected: Retry | Bury) -> None:
@@ -54,6 +56,9 @@ def test_what_becomes_of_a_failure(kind: Kind, receive_count: int, retry_after: 
         (ConnectionResetError(), Kind.TRANSIENT),
         (ValueError("503 Service Unavailable"), Kind.UNCLASSIFIED),
         (KeyError("x"), Kind.UNCLASSIFIED),
+        (MemoryError(), Kind.CRASH),
+        (RecursionError(), Kind.CRASH),
+        (SystemExit(1), Kind.CRASH),
     ],
 )
 def test_failures_are_classified_by_class_and_never_by_their_text(error: Exception, kind: Kind) -> None:
