@@ -34,7 +34,11 @@ class Application:
         self.stopping = stopping
         self.applied = 0
         self._blocked: set[str] = set()  # keys with a message that went back: their later ones must wait
-        self._leased_at = time.monotonic()
+        self._leased_at = self._transaction_at = time.monotonic()
+
+    def seconds_in_transaction(self) -> float:
+        """How long the present attempt has taken; read by the worker's main thread."""
+        return time.monotonic() - self._transaction_at
 
     def run(self) -> int:
         """Settle every delivery of the claim; returns how many were applied. A lost connection is the caller's."""
@@ -73,6 +77,7 @@ class Application:
             self.applied += len(messages)
 
     def _in_one_transaction(self, messages: Sequence[Message]) -> None:
+        self._transaction_at = time.monotonic()
         with structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id):
             with transaction.atomic():
                 acked = queue.ack(self.claim, self.route.name, messages)

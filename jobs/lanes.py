@@ -35,6 +35,7 @@ class Lane(Protocol):
     claimed: int  # deliveries, since the start
     applied: int
 
+    def overdue(self) -> str | None: ...
     def step(self) -> float: ...
     def recover(self) -> None: ...
     def idle(self) -> bool: ...
@@ -76,6 +77,7 @@ class EffectLane:
         self.stopping = stopping
         self.claimed = self.applied = 0
         self._unsettled: queue.Claim | None = None
+        self._application: Application | None = None
 
     def step(self) -> float:
         """Claim one batch and settle it; returns how long to wait for more (0: look again at once)."""
@@ -96,9 +98,17 @@ class EffectLane:
         self.claimed += len(claim.messages)
         if claim.messages:
             self._unsettled = claim
-            self.applied += Application(route, cast(Apply, route.handler), claim, self.stopping).run()
-            self._unsettled = None
+            self._application = Application(route, cast(Apply, route.handler), claim, self.stopping)
+            self.applied += self._application.run()
+            self._unsettled = self._application = None
         return again
+
+    def overdue(self) -> str | None:
+        """What has hung here for longer than a lease, if anything: the server did not end it, so nothing here will."""
+        application = self._application
+        if application is None or application.seconds_in_transaction() < settings.VISIBILITY_TIMEOUT.total_seconds():
+            return None
+        return application.claim.messages[0].event_id
 
     def recover(self) -> None:
         """After a lost connection: what we held and did not settle goes back uncharged, if it is still ours."""
@@ -158,6 +168,10 @@ class ExternalLane:
     def idle(self) -> bool:
         return self.performance.idle()
 
+    def overdue(self) -> str | None:
+        """What has hung here for longer than an effect may take, if anything."""
+        return self.performance.overdue(settings.EXTERNAL_TIME_LIMIT.total_seconds())
+
     def close(self) -> None:
         self.performance.close()
         connection.close()
@@ -177,7 +191,7 @@ def claim_from(frontier: Frontier, partition: Partition, route: Route, batch: in
     return claim, again
 
 
-def run(lane: Lane, frontier: Frontier, stopped: threading.Event, on_progress: Callable[[], None]) -> None:
+def run(lane: Lane, frontier: Frontier, stopped: threading.Event) -> None:
     """Step until told to stop and nothing is under way. Survives every error, the database's absence included."""
     backoff = RECONNECT_SECONDS[0]
     lost = False
@@ -189,7 +203,6 @@ def run(lane: Lane, frontier: Frontier, stopped: threading.Event, on_progress: C
                 log.info("lane.recovered")
             wait = lane.step()
             backoff = RECONNECT_SECONDS[0]
-            on_progress()
             if wait and not (stopped.is_set() and lane.idle()):
                 frontier.wait(wait)
         except DatabaseError as error:

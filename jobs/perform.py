@@ -34,6 +34,7 @@ class Performance:
         self._on_done = on_done
         self._pool = ThreadPoolExecutor(max_workers=handler.at_once, thread_name_prefix=route.name)
         self._under_way: dict[Future[Any], Held] = {}
+        self._started: dict[Future[Any], float] = {}
         self._renew_at = 0.0
 
     @property
@@ -63,6 +64,7 @@ class Performance:
             elif task is not _FAILED:
                 future = self._pool.submit(self.handler.perform, task)
                 self._under_way[future] = (claim, message)
+                self._started[future] = time.monotonic()
                 future.add_done_callback(lambda _: self._on_done())
         if settled:
             self._settle(claim, settled)
@@ -83,7 +85,15 @@ class Performance:
             self._settle(claim, pairs)
         for future in done:
             self._under_way.pop(future, None)
+            self._started.pop(future, None)
         return len(done)
+
+    def overdue(self, seconds: float) -> str | None:
+        """The event of an effect that has taken longer than this, if any; read by the worker's main thread."""
+        now = time.monotonic()
+        late = [future for future, began in list(self._started.items()) if now - began > seconds and not future.done()]
+        held = self._under_way.get(late[0]) if late else None
+        return held[1].event_id if held else None
 
     def keep_leases(self) -> None:
         """Renew what is under way, in one statement, each third of a lease. Lost ones run on and settle nothing."""

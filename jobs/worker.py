@@ -1,7 +1,7 @@
 """The worker process: lanes, the listener, signals. `manage.py run_worker` runs one; any number may run.
 
-SIGTERM and SIGINT stop claiming, let what has begun finish within settings.WORKER_GRACE, and exit 0.
-A signal handler here only writes a byte to a pipe; the main thread reads it.
+SIGTERM and SIGINT stop claiming, let what has begun finish within settings.WORKER_GRACE, and exit 0. A signal handler
+only writes a byte to a pipe. The main thread reads it, shows signs of life, and ends the process when a lane hangs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from jobs.frontier import Frontier
 from jobs.lanes import EffectLane, ExternalLane, Lane, Sweeper
 from jobs.queue import Partition
 from jobs.subscriptions import External, Route, load_routes
+from jobs.supervisor import Heartbeat
 from jobs.sync import ensure_subscriptions
 from jobs.wakeup import Listener
 
 log = structlog.get_logger(__name__)
 REPORT_SECONDS = 30
+BEAT_SECONDS = 1.0
+HUNG, LANE_LOST = 70, 71  # exit codes: a handler passed its deadline, a lane ended by itself
 
 
 class Group:
@@ -60,12 +63,12 @@ def groups(names: Iterable[str] | None, lane_count: int, stopping: Callable[[], 
 class Worker:
     """One process's worth of lanes. `run` returns the exit code: 0 after an orderly stop, 1 if the grace ran out."""
 
-    def __init__(self, names: Iterable[str] | None = None) -> None:
+    def __init__(self, names: Iterable[str] | None = None, heartbeat: Heartbeat | None = None) -> None:
         self._stopped = threading.Event()
         self._groups = groups(names, settings.WORKER_LANES, self._stopped.is_set)
+        self._heartbeat = heartbeat or Heartbeat(None)
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_writer, False)
-        self.progress_at = time.monotonic()
 
     def run(self) -> int:
         signal.signal(signal.SIGTERM, self._on_signal)
@@ -75,10 +78,7 @@ class Worker:
             listener.start()
         threads = [
             threading.Thread(
-                target=lanes.run,
-                args=(lane, group.frontier, self._stopped, self._on_progress),
-                name=f"lane-{i}",
-                daemon=True,
+                target=lanes.run, args=(lane, group.frontier, self._stopped), name=f"lane-{i}", daemon=True
             )
             for group in self._groups
             for i, lane in enumerate(group.lanes)
@@ -86,36 +86,48 @@ class Worker:
         for thread in threads:
             thread.start()
         log.info("worker.started", subscriptions=sorted(r.name for g in self._groups for r in g.subscriptions.values()))
-        self._wait_for_signal()
+        self._work(threads)
         log.info("worker.stopping", grace_seconds=settings.WORKER_GRACE.total_seconds())
         self._stopped.set()
         for group in self._groups:
             group.frontier.poke()
         deadline = time.monotonic() + settings.WORKER_GRACE.total_seconds()
-        for thread in threads:
-            thread.join(max(deadline - time.monotonic(), 0.0))
+        while any(thread.is_alive() for thread in threads) and time.monotonic() < deadline:
+            self._heartbeat.beat()
+            next(thread for thread in threads if thread.is_alive()).join(min(BEAT_SECONDS, deadline - time.monotonic()))
         if listener:
             listener.close()
         hung = [thread.name for thread in threads if thread.is_alive()]
         log.info("worker.stopped", applied=self._applied(), hung=hung)
         return 1 if hung else 0
 
+    def _work(self, threads: list[threading.Thread]) -> None:
+        """Until told to stop, or until the supervisor is gone. Ends the process if a lane hangs or is lost."""
+        reported, report_at = 0, time.monotonic() + REPORT_SECONDS
+        while not select.select([self._wake_reader], [], [], BEAT_SECONDS)[0]:
+            if not self._heartbeat.beat():
+                log.error("worker.orphaned")
+                return
+            for group in self._groups:
+                for lane in group.lanes:
+                    if overdue := lane.overdue():
+                        log.error("handler.hung", event_id=overdue)
+                        os._exit(HUNG)
+            if not all(thread.is_alive() for thread in threads):
+                log.error("lane.lost")
+                os._exit(LANE_LOST)
+            if time.monotonic() > report_at:
+                report_at += REPORT_SECONDS
+                if self._applied() != reported:
+                    reported = self._applied()
+                    log.info("worker.progress", applied=reported)
+
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         os.write(self._wake_writer, b".")
-
-    def _wait_for_signal(self) -> None:
-        reported = 0
-        while not select.select([self._wake_reader], [], [], REPORT_SECONDS)[0]:
-            if self._applied() != reported:
-                reported = self._applied()
-                log.info("worker.progress", applied=reported)
 
     def _announce(self, partitions: set[Partition]) -> None:
         for group in self._groups:
             group.announce(partitions)
-
-    def _on_progress(self) -> None:
-        self.progress_at = time.monotonic()
 
     def _applied(self) -> int:
         return sum(lane.applied for group in self._groups for lane in group.lanes)

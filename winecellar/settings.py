@@ -55,6 +55,10 @@ WORKER_LANES = env.int("WORKER_LANES", default=2)
 WORKER_GRACE = timedelta(seconds=20)
 # A handler's statement or idle transaction longer than this is ended by the server: the lease is nearly gone.
 HANDLER_TIME_LIMIT = timedelta(seconds=25)
+# An effect outside our Postgres that takes longer than this hangs; the worker is replaced, for a thread cannot be ended.
+EXTERNAL_TIME_LIMIT = timedelta(seconds=60)
+# A worker that has not shown a sign of life for so long is killed and replaced by its supervisor.
+WORKER_WATCHDOG = timedelta(seconds=60)
 # A message type this worker has no handler for (old code, new message) is put back for so long, uncharged.
 UNKNOWN_HANDLER_DELAY = timedelta(seconds=30)
 # NOTIFYs of one process are at least this far apart; each takes a lock that all commits share.

@@ -8,3 +8,4 @@ HANDLER_TIME_LIMIT = timedelta(seconds=1.5)  # noqa: F405
 RETRY_BACKOFF_BASE = timedelta(milliseconds=50)  # noqa: F405
 WORKER_POLL_INTERVAL = timedelta(milliseconds=500)  # noqa: F405
 WORKER_GRACE = timedelta(seconds=10)  # noqa: F405
+WORKER_WATCHDOG = timedelta(seconds=4)  # noqa: F405

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import resource
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,6 +25,11 @@ def _fault(message: Message) -> None:
             os._exit(1)
         case "segfault":
             ctypes.string_at(0)
+        case "sys.exit":
+            sys.exit(1)
+        case "loop":
+            while True:
+                pass
         case "recursion":
             _dig(0)
         case "memory":

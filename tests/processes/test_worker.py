@@ -1,16 +1,20 @@
 """The real worker process: it wakes, stops, is killed, is paused, and loses its database."""
 
+import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 
 from jobs.models import DeadLetter
+from jobs.worker import HUNG
 from tests.jobs.conftest import effects, rows
 from tests.processes.conftest import Processes, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
+DEADLY = {"exit", "segfault", "loop"}
 UNDER_TEST = {"DJANGO_SETTINGS_MODULE": "tests.jobs.process_settings"}
 
 
@@ -43,36 +47,27 @@ def test_an_unknown_subscription_is_refused_in_words(queue_db: None, processes: 
     assert "No such subscription: nonsense. There are: strict, second, loose, outside." in processes.log(process)
 
 
-@pytest.mark.parametrize("fault", ["exit", "segfault", "recursion", "memory"])
+@pytest.mark.parametrize("fault", ["exit", "segfault", "loop", "recursion", "memory", "sys.exit"])
 def test_a_message_that_kills_its_worker_is_buried_after_five_receives_and_its_mates_are_not(
     send: Any, processes: Processes, fault: str
 ) -> None:
-    """A supervisor restarts the worker as often as it dies; no mate of the killer may be lost or buried."""
+    """The supervisor restarts the worker as often as it dies; no mate of the killer may be lost or buried."""
     before = send("a", "b", "c")
     (killer,) = send("d", fault=fault)
     after = send("a", "b", "c")
-    environment = {**UNDER_TEST, "QUEUE_FAULTS": "1"}
-    deaths = 0
-    worker = processes.worker("strict", **environment)
-
-    def buried() -> bool:
-        nonlocal worker, deaths
-        if worker.poll() is not None:
-            deaths += 1
-            worker = processes.start("manage.py", "run_worker", "strict", **environment)
-        return DeadLetter.objects.exists() and not left()
-
-    wait_until(buried, seconds=90, what="the killer is buried and the rest is done")
+    worker = processes.worker("strict", QUEUE_FAULTS="1", **UNDER_TEST)
+    wait_until(
+        lambda: DeadLetter.objects.exists() and not left(), seconds=90, what="the killer is buried, the rest done"
+    )
     letter = DeadLetter.objects.get()
-    assert (letter.event_id, letter.receive_count) == (killer, 5)
-    assert letter.cause == ("worker_crash" if fault in {"exit", "segfault"} else "exhausted")
+    assert (letter.event_id, letter.receive_count, letter.cause) == (killer, 5, "worker_crash")
     assert sorted(effects()) == sorted(before + after)
-    if letter.cause == "worker_crash":
-        assert deaths == 5
+    deaths = processes.log(worker).count("worker.died")
+    assert deaths == (5 if fault in DEADLY else 0), "five deaths, or five failures that Python could still catch"
 
 
 def test_a_killed_workers_deliveries_are_done_by_another_within_their_lease(send: Any, processes: Processes) -> None:
-    victim = processes.worker("strict", QUEUE_FAULTS="1", **UNDER_TEST)
+    victim = processes.worker("strict", "--unsupervised", QUEUE_FAULTS="1", **UNDER_TEST)
     (event_id,) = send("a", fault="sleep")
     wait_until(lambda: rows("SELECT 1 FROM jobs_delivery WHERE lease_token IS NOT NULL"), what="it is in flight")
     victim.kill()
@@ -82,7 +77,7 @@ def test_a_killed_workers_deliveries_are_done_by_another_within_their_lease(send
 
 
 def test_a_worker_paused_past_its_lease_wakes_up_to_nothing(send: Any, processes: Processes) -> None:
-    sleeper = processes.worker("strict", QUEUE_FAULTS="1", **UNDER_TEST)
+    sleeper = processes.worker("strict", "--unsupervised", QUEUE_FAULTS="1", **UNDER_TEST)
     (event_id,) = send("a", fault="sleep")
     wait_until(lambda: rows("SELECT 1 FROM jobs_delivery WHERE lease_token IS NOT NULL"), what="it is in flight")
     sleeper.send_signal(signal.SIGSTOP)
@@ -90,12 +85,30 @@ def test_a_worker_paused_past_its_lease_wakes_up_to_nothing(send: Any, processes
     processes.worker("strict", **UNDER_TEST)
     wait_until(lambda: effects() == [event_id], seconds=30, what="another worker applies it")
     sleeper.send_signal(signal.SIGCONT)
-    wait_until(
-        lambda: "lane.recovered" in processes.log(sleeper), seconds=20, what="the sleeper finds its session gone"
-    )
+    # It finds its session ended, or that its handler is long past its deadline; either way it applies nothing.
+    wait_until(lambda: sleeper.poll() == HUNG or "lane.recovered" in processes.log(sleeper), what="the sleeper notices")
     (later,) = send("a")
     wait_until(lambda: not left(), what="work goes on")
     assert effects() == [event_id, later]
+
+
+def test_a_worker_that_shows_no_sign_of_life_is_replaced_by_its_supervisor(send: Any, processes: Processes) -> None:
+    supervisor = processes.worker("strict", **UNDER_TEST)
+    (child,) = map(int, Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split())
+    os.kill(child, signal.SIGSTOP)
+    wait_until(lambda: "worker.silent" in processes.log(supervisor), what="the silence is noticed")
+    (event_id,) = send("a")
+    wait_until(lambda: effects() == [event_id], what="its successor works")
+    supervisor.send_signal(signal.SIGTERM)
+    assert supervisor.wait(timeout=15) == 0
+
+
+def test_a_worker_whose_supervisor_was_killed_ends_by_itself(send: Any, processes: Processes) -> None:
+    supervisor = processes.worker("strict", **UNDER_TEST)
+    (child,) = map(int, Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split())
+    supervisor.kill()
+    supervisor.wait()
+    wait_until(lambda: not Path(f"/proc/{child}").exists(), what="the orphan ends")
 
 
 def test_workers_whose_connections_are_terminated_go_on_by_themselves(send: Any, processes: Processes) -> None:
