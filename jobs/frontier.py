@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -30,6 +31,7 @@ class Frontier:
 
     def __init__(self) -> None:
         self._states: dict[Partition, _State] = {}
+        self._limits: dict[int, int] = {}
         self._ready: set[Partition] = set()
         self._busy: set[Partition] = set()
         self._condition = threading.Condition()
@@ -38,7 +40,7 @@ class Frontier:
     def take(self) -> Partition | None:
         """A partition that may have work and that no other lane here holds; give it back with `release`."""
         with self._condition:
-            free = self._ready - self._busy
+            free = self._free()
             if not free:
                 return None
             partition = random.choice(tuple(free))  # noqa: S311  (fairness, not secrecy)
@@ -59,15 +61,16 @@ class Frontier:
             self._ready.update(partitions)
             self._condition.notify_all()
 
-    def retain(self, subscriptions: set[int]) -> None:
-        """Forget what is ready in subscriptions other than these, which were paused."""
+    def restrict(self, subscriptions: set[int], limits: dict[int, int]) -> None:
+        """Forget what is ready elsewhere (paused), and hold at most so many partitions of these at once."""
         with self._condition:
             self._ready = {partition for partition in self._ready if partition[0] in subscriptions}
+            self._limits = limits
 
     def wait(self, seconds: float) -> None:
         """Return when something may be ready, when poked, or after so many seconds."""
         with self._condition:
-            self._condition.wait_for(lambda: self._poked or bool(self._ready - self._busy), timeout=seconds)
+            self._condition.wait_for(lambda: self._poked or bool(self._free()), timeout=seconds)
             self._poked = False
 
     def poke(self) -> None:
@@ -111,6 +114,13 @@ class Frontier:
         with self._condition:
             for state in self._states.values():
                 state.blocked = set()
+
+    def _free(self) -> set[Partition]:
+        free = self._ready - self._busy
+        if self._limits:
+            held = Counter(subscription for subscription, _ in self._busy)
+            free = {p for p in free if held[p[0]] < self._limits.get(p[0], len(self._busy) + 1)}
+        return free
 
     def _state(self, partition: Partition) -> _State:
         with self._condition:

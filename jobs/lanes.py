@@ -31,6 +31,9 @@ log = structlog.get_logger(__name__)
 RECONNECT_SECONDS = (0.1, 5.0)
 
 
+NO_CONTROLS = queue.Controls()
+
+
 class Lane(Protocol):
     claimed: int  # deliveries, since the start
     applied: int
@@ -50,6 +53,11 @@ class Sweeper:
         self.subscriptions = subscriptions
         self._due = 0.0
         self._lock = threading.Lock()
+        self._controls: dict[int, queue.Controls] = {}
+
+    def controls(self, subscription: int) -> queue.Controls:
+        """What the operator had set at the last sweep."""
+        return self._controls.get(subscription, NO_CONTROLS)
 
     def sweep(self, *, now: bool = False) -> float:
         """Announce what is ready if a poll is due, else nothing; returns the seconds until the next is due."""
@@ -62,9 +70,11 @@ class Sweeper:
         self.frontier.look_from_the_front()
         ready = queue.ready_partitions(list(self.subscriptions), self.frontier.marks())
         self.frontier.announce(ready)
-        paused = queue.paused_subscriptions()
-        if paused:
-            self.frontier.retain(set(self.subscriptions) - paused)
+        self._controls = queue.controls()
+        self.frontier.restrict(
+            {subscription for subscription in self.subscriptions if not self.controls(subscription).paused},
+            {s: c.concurrency for s, c in self._controls.items() if c.concurrency is not None},
+        )
         return max(self._due - time.monotonic(), 0.0)
 
 
@@ -94,7 +104,8 @@ class EffectLane:
 
     def _work(self, partition: Partition) -> bool:
         route = self.sweeper.subscriptions[partition[0]]
-        claim, again = claim_from(self.frontier, partition, route, route.batch)
+        controls = self.sweeper.controls(partition[0])
+        claim, again = claim_from(self.frontier, partition, route, controls.batch or route.batch, controls)
         self.claimed += len(claim.messages)
         if claim.messages:
             self._unsettled = claim
@@ -129,6 +140,7 @@ class ExternalLane:
     def __init__(self, sweeper: Sweeper, route: Route, stopping: Callable[[], bool]) -> None:
         self.sweeper = sweeper
         self.frontier = sweeper.frontier
+        (self.subscription,) = sweeper.subscriptions
         self.route = route
         self.stopping = stopping
         self.claimed = self.applied = 0
@@ -141,15 +153,19 @@ class ExternalLane:
         done = self.performance.collect()
         self.applied += done
         self.performance.keep_leases()
-        if self.stopping() or not self.performance.free:
+        if self.stopping():
             return 0.0 if done else 1.0
         until_next_sweep = self.sweeper.sweep()
+        controls = self.sweeper.controls(self.subscription)
+        room = self.performance.room(controls.concurrency)
+        if not room:
+            return 0.0 if done else 1.0
         partition = self.frontier.take()
         if partition is None:
             return 0.0 if done else until_next_sweep
         more = True
         try:
-            claim, more = claim_from(self.frontier, partition, self.route, self.performance.free)
+            claim, more = claim_from(self.frontier, partition, self.route, room, controls)
             self.claimed += len(claim.messages)
             self._starting = claim
             self.performance.start(claim)
@@ -177,16 +193,24 @@ class ExternalLane:
         connection.close()
 
 
-def claim_from(frontier: Frontier, partition: Partition, route: Route, batch: int) -> tuple[queue.Claim, bool]:
-    """One claim, and whether the partition is worth another look at once."""
+def claim_from(
+    frontier: Frontier, partition: Partition, route: Route, batch: int, controls: queue.Controls = NO_CONTROLS
+) -> tuple[queue.Claim, bool]:
+    """One claim within the operator's limits, and whether the partition is worth another look at once."""
+    if controls.rate_per_second is not None:
+        batch = min(batch, queue.rate_allows(partition[0], controls.rate_per_second))
+        if batch <= 0:
+            return queue.Claim.none(partition), False  # a sweep comes soon enough
     claim = queue.claim(
         partition,
         ordered=route.ordered,
         batch=batch,
-        window=2 * route.batch,
+        window=2 * max(batch, route.batch),
         mark=frontier.mark(partition),
         blocked=frontier.blocked(partition),
     )
+    if controls.rate_per_second is not None and claim.messages:
+        queue.spend_rate(partition[0], len(claim.messages))
     again = frontier.learn(partition, claim.look, claimed=len(claim.messages))
     return claim, again
 

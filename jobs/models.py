@@ -13,15 +13,22 @@ from django.db.models.functions import Now
 class Subscription(models.Model):
     """A consumer's own queue over one or more message types. Declared in winecellar/routes.py.
 
-    `message_types`, `ordered` and `partitions` follow the code; `paused_at` belongs to the operator.
+    `message_types`, `ordered` and `salt` follow the code. The rest belongs to the operator, takes effect within one
+    poll and without a restart, and is changed by `manage.py subscriptions`.
     """
 
     id = models.SmallAutoField(primary_key=True)
     name = models.CharField(max_length=80, unique=True)
     message_types = models.JSONField(help_text="The types it receives, as a list.")
     ordered = models.BooleanField(help_text="Whether one key's deliveries are handled strictly in publication order.")
+    salt = models.PositiveSmallIntegerField(default=1, help_text="Into how many keys one key is spread; 1 keeps order.")
     partitions = models.PositiveSmallIntegerField()
     paused_at = models.DateTimeField(null=True, blank=True)
+    batch = models.PositiveSmallIntegerField(null=True, blank=True, help_text="Empty: as the route says.")
+    concurrency = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Partitions, or effects outside Postgres, that one worker handles at once."
+    )
+    rate_per_second = models.FloatField(null=True, blank=True, help_text="Deliveries handed out, over all workers.")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -29,6 +36,13 @@ class Subscription(models.Model):
         ordering = ("name",)
         constraints = (
             models.CheckConstraint(name="jobs_subscription_partitions", condition=models.Q(partitions__gte=1)),
+            models.CheckConstraint(name="jobs_subscription_salt", condition=models.Q(salt__gte=1)),
+            models.CheckConstraint(
+                name="jobs_subscription_limits",
+                condition=(models.Q(batch__isnull=True) | models.Q(batch__gte=1))
+                & (models.Q(concurrency__isnull=True) | models.Q(concurrency__gte=1))
+                & (models.Q(rate_per_second__isnull=True) | models.Q(rate_per_second__gt=0)),
+            ),
         )
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ it publishes (see ARCHITECTURE.md, gotcha 1). Subscribers are found in jobs_subs
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import structlog
 from django.db import transaction
@@ -19,17 +20,18 @@ from jobs.messages import NewMessage
 log = structlog.get_logger(__name__)
 
 
-def publish(messages: Sequence[NewMessage]) -> list[str]:
+def publish(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> list[str]:
     """Publish messages in the order given and return their event ids.
 
-    Raises NotInTransactionError outside `transaction.atomic()`: a fact announced apart from the change that
-    makes it true could survive without it.
+    With a delay they become available that much later; in an ordered subscription their keys' later messages wait
+    behind them. Raises NotInTransactionError outside `transaction.atomic()`: a fact announced apart from the change
+    that makes it true could survive without it.
     """
     if not in_transaction():
         raise NotInTransactionError("publish() belongs in the transaction that writes what it announces")
     if not messages:
         return []
-    reached = queue.insert_messages(messages)
+    reached = queue.insert_messages(messages, delay=delay)
     if reached:
         transaction.on_commit(lambda: wakeup.announce(reached))
     else:

@@ -37,10 +37,10 @@ class Performance:
         self._started: dict[Future[Any], float] = {}
         self._renew_at = 0.0
 
-    @property
-    def free(self) -> int:
-        """How many more effects may be started now."""
-        return self.handler.at_once - len(self._under_way)
+    def room(self, concurrency: int | None) -> int:
+        """How many more effects may be started now; the operator may allow fewer than the route, not more."""
+        at_once = min(concurrency or self.handler.at_once, self.handler.at_once)
+        return max(at_once - len(self._under_way), 0)
 
     def start(self, claim: queue.Claim) -> None:
         """Begin the effects of a claim; what is already in the ledger or no longer wanted is settled at once."""

@@ -38,12 +38,16 @@ message AS (
     ORDER BY row.position
     RETURNING id, published_at, event_id, type, key
 ),
+routed AS (
+    SELECT s.id AS subscription_id, s.partitions, message.id, message.published_at, message.event_id,
+           CASE s.salt WHEN 1 THEN message.key ELSE message.key || '#' || message.id %% s.salt END AS key
+    FROM message JOIN jobs_subscription s ON s.message_types ? message.type
+),
 delivery AS (
     INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key, visible_at)
-    SELECT s.id, abs(hashtextextended(message.key, 0) %% s.partitions), message.id, message.published_at,
-           message.event_id, message.key, clock_timestamp() + %(delay)s * interval '1 second'
-    FROM message JOIN jobs_subscription s ON s.message_types ? message.type
-    ORDER BY message.id
+    SELECT subscription_id, abs(hashtextextended(key, 0) %% partitions), id, published_at, event_id, key,
+           clock_timestamp() + %(delay)s * interval '1 second'
+    FROM routed ORDER BY id
     RETURNING subscription_id, part
 )
 SELECT DISTINCT subscription_id, part FROM delivery
@@ -157,6 +161,11 @@ class Claim:
     token: int
     messages: list[Message]
     look: Look
+
+    @classmethod
+    def none(cls, partition: Partition) -> Claim:
+        """A claim that was not made."""
+        return cls(partition, 0, [], Look(0, None, None, 0, 0))
 
 
 def claim(
@@ -432,32 +441,74 @@ def ready_partitions(subscriptions: Sequence[int], marks: dict[Partition, int]) 
         return {(subscription, part) for subscription, part in cursor.fetchall()}
 
 
-def paused_subscriptions() -> set[int]:
+@dataclass(frozen=True)
+class Controls:
+    """What the operator has set for one subscription; None leaves it to the route."""
+
+    paused: bool = False
+    batch: int | None = None
+    concurrency: int | None = None
+    rate_per_second: float | None = None
+
+
+def controls() -> dict[int, Controls]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM jobs_subscription WHERE paused_at IS NOT NULL")
-        return {row[0] for row in cursor.fetchall()}
+        cursor.execute("SELECT id, paused_at IS NOT NULL, batch, concurrency, rate_per_second FROM jobs_subscription")
+        return {row[0]: Controls(*row[1:]) for row in cursor.fetchall()}
+
+
+# A bucket that holds one second's worth. Filled by the time since it was last asked, never beyond its size.
+TAKE_RATE = """
+INSERT INTO jobs_rate AS r (subscription_id, tokens, filled_at)
+VALUES (%(subscription)s, greatest(1, %(rate)s), clock_timestamp())
+ON CONFLICT (subscription_id) DO UPDATE SET
+    tokens = least(greatest(1, %(rate)s),
+                   r.tokens + %(rate)s * extract(epoch FROM greatest(clock_timestamp() - r.filled_at, interval '0'))),
+    filled_at = clock_timestamp()
+RETURNING floor(tokens)::int
+"""
+
+
+def rate_allows(subscription: int, rate_per_second: float) -> int:
+    """How many deliveries of this subscription may be handed out now, over all workers; spend what is used."""
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE_RATE, {"subscription": subscription, "rate": rate_per_second})
+        return int(cursor.fetchone()[0])
+
+
+def spend_rate(subscription: int, count: int) -> None:
+    """Two workers that asked at once may overdraw the bucket; it then refills from below zero, so the rate holds."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_rate SET tokens = tokens - %s WHERE subscription_id = %s", [count, subscription])
 
 
 # --- Subscriptions and partitions -------------------------------------------------------------------------------
 
 INSERT_SUBSCRIPTIONS = """
-INSERT INTO jobs_subscription (name, message_types, ordered, partitions)
-SELECT r.name, r.message_types, r.ordered, r.partitions
-FROM jsonb_to_recordset(%s::jsonb) AS r (name text, message_types jsonb, ordered boolean, partitions smallint)
+INSERT INTO jobs_subscription (name, message_types, ordered, salt, partitions)
+SELECT r.name, r.message_types, r.ordered, r.salt, r.partitions
+FROM jsonb_to_recordset(%s::jsonb)
+  AS r (name text, message_types jsonb, ordered boolean, salt smallint, partitions smallint)
 WHERE NOT EXISTS (SELECT FROM jobs_subscription s WHERE s.name = r.name)
 ON CONFLICT (name) DO NOTHING
 """
 UPDATE_SUBSCRIPTIONS = """
-UPDATE jobs_subscription s SET message_types = r.message_types, ordered = r.ordered
-FROM jsonb_to_recordset(%s::jsonb) AS r (name text, message_types jsonb, ordered boolean)
-WHERE s.name = r.name AND (s.message_types, s.ordered) IS DISTINCT FROM (r.message_types, r.ordered)
+UPDATE jobs_subscription s SET message_types = r.message_types, ordered = r.ordered, salt = r.salt
+FROM jsonb_to_recordset(%s::jsonb) AS r (name text, message_types jsonb, ordered boolean, salt smallint)
+WHERE s.name = r.name AND (s.message_types, s.ordered, s.salt) IS DISTINCT FROM (r.message_types, r.ordered, r.salt)
 """
 
 
 def _route_rows(routes: Sequence[Route]) -> str:
     return dumps(
         [
-            {"name": r.name, "message_types": list(r.message_types), "ordered": r.ordered, "partitions": r.partitions}
+            {
+                "name": r.name,
+                "message_types": list(r.message_types),
+                "ordered": r.ordered,
+                "salt": r.salt,
+                "partitions": r.partitions,
+            }
             for r in routes
         ]
     )

@@ -37,6 +37,8 @@ class Route:
 
     `ordered`: one key's messages strictly in publication order, a failing one blocking only its key.
     `partitions`: how many lanes the keys are hashed into; used when the subscription is first created.
+    `salt`: spreads each key over so many, for a consumer whose effects may be applied in any order (sums, counts): the
+    last remedy for one hot key. It gives up that key's order, so it goes with `ordered=True` only within a salted key.
     `batch`: how many messages one claim takes at most.
     """
 
@@ -46,6 +48,7 @@ class Route:
     ordered: bool
     partitions: int = 16
     batch: int = 500
+    salt: int = 1
 
 
 @cache

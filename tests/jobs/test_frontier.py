@@ -59,6 +59,20 @@ def test_a_partition_is_held_by_one_lane_at_a_time_and_is_not_forgotten_when_ann
 def test_paused_subscriptions_are_forgotten() -> None:
     frontier = Frontier()
     frontier.announce([(1, 0), (2, 0)])
-    frontier.retain({2})
+    frontier.restrict({2}, {})
     assert frontier.take() == (2, 0)
     assert frontier.take() is None
+
+
+def test_no_more_partitions_of_a_subscription_are_held_at_once_than_its_limit() -> None:
+    frontier = Frontier()
+    frontier.announce([(1, 0), (1, 1), (1, 2), (2, 0)])
+    frontier.restrict({1, 2}, {1: 2})
+    taken = [frontier.take() for _ in range(4)]
+    assert taken[3] is None
+    assert sorted(p[0] for p in taken if p) == [1, 1, 2]
+    held = next(p for p in taken if p and p[0] == 1)
+    frontier.release(held, more=False)
+    following = frontier.take()
+    assert following is not None
+    assert following[0] == 1
