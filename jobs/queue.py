@@ -1,8 +1,9 @@
-"""All of the queue's SQL, one function per statement, in the order a message meets them.
+"""The SQL of a delivery's life, one function per statement, in the order a message meets them.
 
 Guarantee: every statement that changes a delivery in flight carries the claim's lease token, so a worker that lost
 its lease changes nothing. All times are the database's (`clock_timestamp()`), never a worker's.
-Called by outbox, the executors and the maintenance commands; by nobody else.
+Called by outbox and the executors, by nobody else. What is around it (subscriptions, partitions, retention) is SQL in
+catalog.py; no other module speaks SQL to these tables.
 """
 
 from __future__ import annotations
@@ -11,15 +12,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
 
 from jobs.messages import Message, NewMessage, dumps
-
-if TYPE_CHECKING:
-    from jobs.subscriptions import Route
 
 Partition = tuple[int, int]  # (subscription id, part)
 
@@ -480,78 +478,6 @@ def spend_rate(subscription: int, count: int) -> None:
     """Two workers that asked at once may overdraw the bucket; it then refills from below zero, so the rate holds."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs_rate SET tokens = tokens - %s WHERE subscription_id = %s", [count, subscription])
-
-
-# --- Subscriptions and partitions -------------------------------------------------------------------------------
-
-INSERT_SUBSCRIPTIONS = """
-INSERT INTO jobs_subscription (name, message_types, ordered, salt, partitions)
-SELECT r.name, r.message_types, r.ordered, r.salt, r.partitions
-FROM jsonb_to_recordset(%s::jsonb)
-  AS r (name text, message_types jsonb, ordered boolean, salt smallint, partitions smallint)
-WHERE NOT EXISTS (SELECT FROM jobs_subscription s WHERE s.name = r.name)
-ON CONFLICT (name) DO NOTHING
-"""
-UPDATE_SUBSCRIPTIONS = """
-UPDATE jobs_subscription s SET message_types = r.message_types, ordered = r.ordered, salt = r.salt
-FROM jsonb_to_recordset(%s::jsonb) AS r (name text, message_types jsonb, ordered boolean, salt smallint)
-WHERE s.name = r.name AND (s.message_types, s.ordered, s.salt) IS DISTINCT FROM (r.message_types, r.ordered, r.salt)
-"""
-
-
-def _route_rows(routes: Sequence[Route]) -> str:
-    return dumps(
-        [
-            {
-                "name": r.name,
-                "message_types": list(r.message_types),
-                "ordered": r.ordered,
-                "salt": r.salt,
-                "partitions": r.partitions,
-            }
-            for r in routes
-        ]
-    )
-
-
-def insert_missing_subscriptions(routes: Sequence[Route]) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(INSERT_SUBSCRIPTIONS, [_route_rows(routes)])
-
-
-def update_subscriptions(routes: Sequence[Route]) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(UPDATE_SUBSCRIPTIONS, [_route_rows(routes)])
-
-
-def subscription_ids() -> dict[str, int]:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name, id FROM jobs_subscription")
-        return dict(cursor.fetchall())
-
-
-# Names a month's partition after its first day; the bounds are UTC midnights.
-ENSURE_PARTITION = """
-DO $$
-DECLARE
-    month timestamptz := date_trunc('month', now(), 'UTC');
-    upper timestamptz;
-BEGIN
-    FOR i IN 0..{ahead} LOOP
-        upper := date_trunc('month', month + interval '32 days', 'UTC');
-        EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF jobs_message FOR VALUES FROM (%L) TO (%L)',
-                       'jobs_message_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM'), month, upper);
-        month := upper;
-    END LOOP;
-END $$
-"""
-MONTHS_AHEAD = 3
-
-
-def ensure_message_partitions() -> None:
-    """Make the log's partitions for this month and the next ones; does nothing where they exist."""
-    with connection.cursor() as cursor:
-        cursor.execute(ENSURE_PARTITION.format(ahead=MONTHS_AHEAD))
 
 
 # --- What the queue holds ---------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs import queue
+from jobs import catalog
 from jobs.subscriptions import load_routes
 
 
@@ -12,13 +12,13 @@ def ensure_subscriptions() -> dict[str, int]:
     """Create what is missing and return every route's subscription id. Changes nothing that exists, so that
     an old worker starting late never narrows what newer code has declared."""
     routes = load_routes()
-    queue.insert_missing_subscriptions(list(routes.values()))
-    ids = queue.subscription_ids()
+    catalog.insert_missing_subscriptions(list(routes.values()))
+    ids = catalog.subscription_ids()
     return {name: ids[name] for name in routes}
 
 
 def sync_after_migrate(**_: Any) -> None:
     """After each migrate: create what is missing, and make types and ordering follow the code."""
-    queue.ensure_message_partitions()
-    queue.insert_missing_subscriptions(list(load_routes().values()))
-    queue.update_subscriptions(list(load_routes().values()))
+    catalog.ensure_message_partitions()
+    catalog.insert_missing_subscriptions(list(load_routes().values()))
+    catalog.update_subscriptions(list(load_routes().values()))

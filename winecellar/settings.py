@@ -35,6 +35,8 @@ RETRY_BACKOFF_BASE = timedelta(seconds=1)
 LEDGER_RETENTION = timedelta(days=7)
 # The triage runbook decides within five business days; two weeks leave room for a holiday and a doubt.
 DEAD_LETTER_RETENTION = timedelta(days=14)
+# Those that go within this time are said so, while there is time to decide.
+DEAD_LETTER_WARN_EXPIRY = timedelta(days=2)
 # Any dead letter is an event: it warns after this long ...
 DEAD_LETTER_WARN_AFTER = timedelta(minutes=5)
 # ... and one that nobody has looked at for this long is a page.
