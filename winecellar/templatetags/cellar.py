@@ -1,5 +1,98 @@
-"""Template filters of ours, available everywhere without a load tag."""
+"""How the pages write prices, sizes, times and changes. In every template without a load tag; they read nothing."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
 from django import template
+from django.core.paginator import Page
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 register = template.Library()
+
+NO_BREAK = "\u00a0"
+SIZES_ML = {375: "Half bottle", 1_500: "Magnum", 3_000: "Double magnum", 6_000: "Imperial"}
+
+
+@register.filter
+def usd(value: Decimal | str | None) -> str:
+    """“$1,234.50”; a dash for no price, which templates hand over as None or, where its owner is None, as ""."""
+    return f"${value:,.2f}" if isinstance(value, Decimal) else "–"
+
+
+@register.filter
+def usd_short(value: Decimal) -> str:
+    """For an axis: cents only where there are any."""
+    return f"${value:,.0f}" if value == value.to_integral_value() else usd(value)
+
+
+@register.filter
+def percent(value: Decimal) -> str:
+    """“12 %”, without its sign: the words around it say which way."""
+    whole = abs(value).quantize(Decimal(1), ROUND_HALF_UP)
+    return f"{whole}{NO_BREAK}%" if whole or not value else f"under 1{NO_BREAK}%"
+
+
+@register.filter
+def bottle(millilitres: int) -> str:
+    """“75 cl”, “Magnum, 1.5 l”."""
+    litres = Decimal(millilitres) / 1_000
+    size = f"{litres.normalize():f}{NO_BREAK}l" if litres >= 1 else f"{(litres * 100).normalize():f}{NO_BREAK}cl"
+    name = SIZES_ML.get(millilitres)
+    return f"{name}, {size}" if name else size
+
+
+@register.filter
+def moment(value: datetime, precision: str = "minutes") -> SafeString:
+    """A <time> with its zone: “today 14:02 UTC”, “12 Nov 14:02 UTC”; with "seconds" also those."""
+    at = value.astimezone(UTC)
+    clock = f"{at:%H:%M:%S}" if precision == "seconds" else f"{at:%H:%M}"
+    return _time(at, f"{_date_words(at)} {clock}{NO_BREAK}UTC")
+
+
+@register.filter
+def day(value: datetime) -> str:
+    """“12 Nov”, for an axis."""
+    return f"{value.day}{NO_BREAK}{value:%b}"
+
+
+@register.filter
+def times(count: int) -> str:
+    """“never”, “once”, “3 times”."""
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+@register.inclusion_tag("_change.html")
+def price_change(now: Decimal | None, before: Decimal | None, since: str) -> dict[str, Any]:
+    """The change of a price in words, with a sign that does not depend on colour."""
+    known = now is not None and before is not None
+    difference = now - before if now is not None and before is not None else Decimal(0)
+    return {
+        "known": known,
+        "offered": now is not None,
+        "difference": difference,
+        "amount": abs(difference),
+        "part": difference / before * 100 if before else Decimal(0),
+        "since": since,
+    }
+
+
+@register.inclusion_tag("_pages.html", takes_context=True)
+def pages(context: template.Context, page: Page[Any]) -> dict[str, Any]:
+    """Links to the pages before and after; nothing where there is one page only. Keeps the rest of the query."""
+    return {"page": page, "request": context["request"]}
+
+
+def _date_words(at: datetime) -> str:
+    today = timezone.now().astimezone(UTC).date()
+    if at.date() == today:
+        return "today"
+    if at.date() == today - timedelta(days=1):
+        return "yesterday"
+    return f"{at.day}{NO_BREAK}{at:%b}" + ("" if at.year == today.year else f" {at.year}")
+
+
+def _time(at: datetime, words: str) -> SafeString:
+    return format_html('<time datetime="{}">{}</time>', at.isoformat(timespec="seconds").replace("+00:00", "Z"), words)

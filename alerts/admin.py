@@ -1,0 +1,47 @@
+"""Alerts, what was decided about them and their mails, to look at only: people change theirs on their own pages."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from alerts.models import Alert, Decision, Notification
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Found, filtered and read. Lists count no rows twice and fetch what their lines name in one query."""
+
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    list_display = ("id", "user", "wine", "merchant", "threshold_usd", "state", "last_notified_at", "created_at")
+    list_filter = ("state",)
+    list_select_related = ("user", "wine", "merchant")
+    search_fields = ("user__email", "wine__name", "=wine__id")
+
+
+@admin.register(Decision)
+class DecisionAdmin(ReadOnlyAdmin):
+    list_display = ("decided_at", "alert", "outcome", "price_usd", "merchant_name", "reason", "event_id")
+    list_filter = ("outcome",)
+    list_select_related = ("alert",)
+    search_fields = ("=event_id", "=alert__id")
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "alert", "state", "old_price_usd", "new_price_usd", "merchant_name", "settled_at")
+    list_filter = ("state",)
+    list_select_related = ("alert",)
+    search_fields = ("=event_id", "=alert__id")

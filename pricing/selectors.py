@@ -1,0 +1,142 @@
+"""Reads about wines and prices, for pages and for alerts. Changes nothing; each says how many queries it makes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from django.core.paginator import Page, Paginator
+from django.db.models import CharField, F, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Cast, Coalesce, Concat
+
+from pricing.folding import Folded, fold
+from pricing.models import Offer, PriceHistory, Wine
+from pricing.timeline import Observation, Step, best_price_steps
+
+PAGE_SIZE = 24
+CHART_PERIOD = timedelta(days=90)
+WEEK = timedelta(days=7)
+LONGEST_SEARCH = 200  # letters of a search that are looked at
+MOST_WORDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentOffer:
+    """What a merchant asks for a wine now, and what it asked at an earlier time (None: it did not offer it then)."""
+
+    wine_id: str
+    merchant_id: str
+    merchant_name: str
+    price_usd: Decimal
+    occurred_at: datetime
+    seen_at: datetime
+    earlier_price_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedWine:
+    wine: Wine
+    best: CurrentOffer | None
+    week_ago_usd: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class WinePrices:
+    """One wine's offers, cheapest first, and its best price over the chart's period."""
+
+    offers: list[CurrentOffer]
+    observations: list[Observation]
+    since: datetime
+    until: datetime
+
+    @property
+    def best(self) -> CurrentOffer | None:
+        return self.offers[0] if self.offers else None
+
+    def steps(self, *, merchant_id: str | None = None) -> list[Step]:
+        """The best price over all merchants, or the price of one."""
+        chosen = (seen for seen in self.observations if merchant_id in {None, seen.merchant_id})
+        return best_price_steps(chosen, since=self.since, until=self.until)
+
+
+def list_wines(*, search: str, page: int, now: datetime) -> tuple[Page[Wine], list[ListedWine]]:
+    """A page of the wines that hold every word of `search`, with their best prices now and a week ago: 3 queries.
+
+    A page number outside the list gives the nearest page there is.
+    """
+    paginator = Paginator(_search(search), PAGE_SIZE)
+    found = paginator.page(min(max(page, 1), paginator.num_pages))
+    wines = list(found)
+    offers = current_offers([wine.id for wine in wines], earlier=now - WEEK) if wines else []
+    return found, [_listed(wine, [offer for offer in offers if offer.wine_id == wine.id]) for wine in wines]
+
+
+def wine_prices(wine_id: str, *, now: datetime) -> WinePrices:
+    """Offers and observations of the last 90 days: 2 queries. A late arrival is no price anybody could buy at."""
+    since = now - CHART_PERIOD
+    offers = current_offers([wine_id], earlier=since)
+    history = PriceHistory.objects.filter(wine_id=wine_id, late=False, observed_at__gt=since, observed_at__lte=now)
+    rows = history.order_by("observed_at", "id").values_list("observed_at", "merchant_id", "price_usd")
+    observations = [
+        *(Observation(since, o.merchant_id, o.earlier_price_usd) for o in offers if o.earlier_price_usd is not None),
+        *(Observation(*row) for row in rows),
+        # The history is a projection and may be seconds behind; the offer is the truth.
+        *(Observation(offer.occurred_at, offer.merchant_id, offer.price_usd) for offer in offers),
+    ]
+    return WinePrices(offers, observations, since, now)
+
+
+def current_offers(wine_ids: Sequence[str], *, earlier: datetime) -> list[CurrentOffer]:
+    """What is asked for these wines, cheapest first, each with that merchant's price at `earlier`: 1 query."""
+    asked_before = PriceHistory.objects.filter(
+        wine_id=OuterRef("wine_id"), merchant_id=OuterRef("merchant_id"), late=False, observed_at__lte=earlier
+    ).order_by("-observed_at", "-id")
+    offers = _by_price(wine_ids).annotate(asked_before=Subquery(asked_before.values("price_usd")[:1]))
+    # One that has stood since then needs no history, which may not have it yet.
+    return [_current(o, o.price_usd if o.occurred_at <= earlier else o.asked_before) for o in offers]
+
+
+def cheapest_offers(wine_ids: Iterable[str]) -> list[CurrentOffer]:
+    """What is asked for these wines, cheapest first, without any earlier price: 1 query."""
+    return [_current(offer, None) for offer in _by_price(list(wine_ids))]
+
+
+def best_offer(offers: Iterable[CurrentOffer], *, wine_id: str, merchant_id: str | None = None) -> CurrentOffer | None:
+    """The first that is of this wine and, if one is named, of this merchant; `offers` come cheapest first."""
+    matching = (o for o in offers if o.wine_id == wine_id and merchant_id in {None, o.merchant_id})
+    return next(matching, None)
+
+
+def _by_price(wine_ids: Sequence[str]) -> QuerySet[Offer]:
+    return Offer.objects.filter(wine_id__in=wine_ids).select_related("merchant").order_by("price_usd", "merchant__name")
+
+
+def _current(offer: Offer, earlier_price_usd: Decimal | None) -> CurrentOffer:
+    return CurrentOffer(
+        wine_id=offer.wine_id,
+        merchant_id=offer.merchant_id,
+        merchant_name=offer.merchant.name,
+        price_usd=offer.price_usd,
+        occurred_at=offer.occurred_at,
+        seen_at=offer.seen_at,
+        earlier_price_usd=earlier_price_usd,
+    )
+
+
+def _listed(wine: Wine, offers: list[CurrentOffer]) -> ListedWine:
+    week_ago = [offer.earlier_price_usd for offer in offers if offer.earlier_price_usd is not None]
+    return ListedWine(wine, offers[0] if offers else None, min(week_ago, default=None))
+
+
+def _search(text: str) -> QuerySet[Wine]:
+    wines = Wine.objects.filter(retired_at=None).order_by("name", F("vintage").asc(nulls_first=True), "size_ml", "id")
+    words = fold(text[:LONGEST_SEARCH]).split()[:MOST_WORDS]
+    if not words:
+        return wines
+    vintage = Coalesce(Cast("vintage", CharField()), Value("NV"))
+    parts = ("name", "producer", "region", "country", vintage)
+    spaced = [part for pair in zip(parts, [Value(" ")] * len(parts), strict=True) for part in pair]
+    wines = wines.annotate(text=Folded(Concat(*spaced, output_field=CharField())))
+    for word in words:
+        wines = wines.filter(text__contains=word)
+    return wines

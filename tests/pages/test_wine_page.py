@@ -1,0 +1,198 @@
+"""A wine's page: the best price, the chart with its table, the offers, and what a target would mean."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tests.cast import alert, merchant, wine
+from tests.pages.cellar import asked, offered
+from tests.pages.html import Page
+
+MONTROSE = "/wines/wn_4417"
+CountQueries = Callable[..., Any]
+
+
+def page(client: Client, path: str = MONTROSE) -> Page:
+    response = client.get(path)
+    assert response.status_code == 200
+    return Page(response.content.decode())
+
+
+def words(client: Client, path: str = MONTROSE) -> str:
+    return page(client, path).words.replace("\u00a0", " ")
+
+
+@pytest.mark.usefixtures("cellar")
+def test_the_page_reads_in_the_order_of_what_matters(stranger: Client) -> None:
+    seen = words(stranger)
+    order = [
+        "Ch. Montrose 2016",
+        "75 cl · Saint-Estèphe, France",
+        "Best price now $160.00 at Merchant X, seen today",
+        "down $8.00 · 5 % since last week",
+        "Watch this wine",
+        "The last 90 days",
+        "The same as a table",
+        "Offers 2 merchants, cheapest first",
+        "Facts Producer Château Montrose",
+    ]
+    places = [seen.find(part) for part in order]
+    assert -1 not in places, order[places.index(-1)]
+    assert places == sorted(places)
+
+
+@pytest.mark.usefixtures("cellar")
+def test_the_chart_says_in_words_what_it_draws(stranger: Client) -> None:
+    text = stranger.get(MONTROSE).content.decode()
+    assert "<title id=" in text
+    assert "Lowest $149.00 on" in text
+    assert "highest $171.00 on" in text
+    assert "$9.00" not in text  # it arrived late: nobody could have bought at it
+    assert "now $160.00." in text
+
+
+@pytest.mark.usefixtures("cellar")
+def test_the_table_holds_every_step_of_the_chart_newest_first(stranger: Client) -> None:
+    rows = stranger.get(MONTROSE).context["rows"]
+    seen = [(step.price_usd, name) for step, name in rows]
+    assert seen == [
+        (Decimal("160.00"), "Merchant X"),
+        (Decimal("168.00"), "La Cave du Pont"),
+        (Decimal("149.00"), "La Cave du Pont"),
+        (Decimal("171.00"), "Merchant X"),
+        (Decimal("150.00"), "Merchant X"),
+        (Decimal("170.00"), "Merchant X"),
+    ]
+    table = words(stranger).partition("Best price of")[2]
+    places = [table.find(f"{name} ${price}") for price, name in seen]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+@pytest.mark.django_db
+def test_a_long_table_shows_the_latest_and_says_so(stranger: Client) -> None:
+    for number in range(130):
+        asked(str(100 + number % 2), days=80 - number / 2, by=merchant(), of=wine())
+    offered("99.00", days=1, by=merchant(), of=wine())
+    seen = words(stranger)
+    assert "the latest 100 of 131 changes in the last 90 days" in seen
+    assert len(stranger.get(MONTROSE).context["rows"]) == 100
+
+
+@pytest.mark.usefixtures("cellar")
+def test_without_a_target_the_page_offers_some_to_start_from(stranger: Client) -> None:
+    links = [link["href"] for link in page(stranger).all("a") if link["href"].startswith("?target=")]
+    assert links == ["?target=152.00#watch", "?target=149.00#watch", "?target=144.00#watch"]
+    seen = words(stranger)
+    assert "$152.00 5 % below today; seen twice in the last 90 days." in seen
+    assert "$144.00 10 % below today; not seen in the last 90 days." in seen
+    assert "Best now $160.00 90-day low $149.00 90-day high $171.00" in seen
+
+
+@pytest.mark.usefixtures("cellar")
+@pytest.mark.parametrize(
+    ("query", "meaning"),
+    [
+        ("target=150", "$150.00 6 % below today; seen twice in the last 90 days."),
+        ("target=%24149.00", "$149.00 7 % below today; seen once in the last 90 days."),
+        ("target=20", "$20.00 88 % below today; not seen in the last 90 days."),
+        ("target=160", "$160.00 The price is already at or below it: you will be told once."),
+        ("target=500.5", "$500.50 The price is already at or below it: you will be told once."),
+        ("target=150&merchant=mch_083", "$150.00 11 % below today at La Cave du Pont; seen once in the last 90 days."),
+        ("target=150&merchant=mch_082", "$150.00 6 % below today at Merchant X; seen once in the last 90 days."),
+    ],
+)
+def test_a_target_is_explained_before_it_is_set(stranger: Client, query: str, meaning: str) -> None:
+    assert meaning in words(stranger, f"{MONTROSE}?{query}")
+
+
+@pytest.mark.usefixtures("cellar")
+def test_a_merchant_who_does_not_sell_it_is_no_choice(stranger: Client) -> None:
+    merchant("999", "Elsewhere")
+    for key in ("mch_999", "mch_%00", "x"):
+        assert "Select a valid choice" in words(stranger, f"{MONTROSE}?target=150&merchant={key}")
+
+
+@pytest.mark.usefixtures("cellar")
+def test_the_target_considered_is_dashed_and_one_far_away_is_named_instead(stranger: Client) -> None:
+    assert "your target $150.00" in stranger.get(f"{MONTROSE}?target=150").content.decode()
+    far = stranger.get(f"{MONTROSE}?target=20").content.decode()
+    assert "your target $20.00</text>" not in far
+    assert "Your target, $20.00, lies off the chart." in far
+
+
+@pytest.mark.usefixtures("cellar")
+def test_my_own_target_is_dashed_and_listed_and_nobody_elses(as_alice: Client) -> None:
+    alert("151", state="paused")
+    alert("140")
+    alert("145")
+    alert("155", owner="bob")
+    text = as_alice.get(MONTROSE).content.decode()
+    assert "your target $145.00" in text
+    seen = words(as_alice)
+    assert "You watch it at $151.00 Paused You watch it at $145.00 Watching You watch it at $140.00 Watching" in seen
+    assert "155" not in seen
+
+
+@pytest.mark.usefixtures("cellar")
+def test_a_wine_without_offers_still_has_a_page_and_can_be_watched(stranger: Client) -> None:
+    seen = words(stranger, "/wines/wn_2")
+    assert "Nobody offers it now" in seen
+    assert "No price was recorded in the last 90 days." in seen
+    assert "Nobody offers it now; you will be told when" in words(stranger, "/wines/wn_2?target=30")
+
+
+@pytest.mark.django_db
+def test_history_without_an_offer_and_one_single_price_are_drawn(stranger: Client) -> None:
+    asked("20.00", days=200, by=merchant(), of=wine())
+    offered("20.00", days=100, by=merchant(), of=wine())
+    assert "$20.00 throughout." in words(stranger)
+
+
+@pytest.mark.django_db
+def test_a_retired_wine_cannot_be_watched_from_its_page(stranger: Client) -> None:
+    wine("9", retired_at=timezone.now())
+    seen = page(stranger, "/wines/wn_9")
+    assert "no longer listed" in seen.words
+    assert [form["method"] for form in seen.all("form")] == ["get"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/wines/%00", 400),
+        ("/wines/wn_%00", 400),
+        ("/wines/%ff", 404),
+        ("/wines/wn_none", 404),
+        ("/wines/" + "x" * 3_000, 404),
+        ("/wines/wn_4417/", 404),
+        ("/wines/../alerts", 404),
+        ("/w/%2500/", 404),
+    ],
+)
+def test_an_address_that_names_no_wine_is_refused(stranger: Client, path: str, status: int) -> None:
+    assert stranger.get(path).status_code == status
+
+
+@pytest.mark.usefixtures("cellar")
+def test_the_page_takes_a_fixed_number_of_queries(
+    stranger: Client, as_alice: Client, django_assert_num_queries: CountQueries
+) -> None:
+    for number in range(40):
+        asked("99.00", days=number + 0.5, by=merchant("083"), of=wine())
+        alert(str(20 + number))
+    with django_assert_num_queries(3):  # the wine, its offers, its history
+        stranger.get(f"{MONTROSE}?target=100&merchant=mch_083")
+    with django_assert_num_queries(3 + 2 + 1):  # the session and who it is, and their alerts
+        as_alice.get(MONTROSE)
+
+
+@pytest.mark.usefixtures("cellar")
+def test_other_methods_are_refused(stranger: Client) -> None:
+    assert stranger.put(MONTROSE).status_code == 405
+    assert stranger.delete(MONTROSE).status_code == 405
