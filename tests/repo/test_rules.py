@@ -1,0 +1,88 @@
+"""Rules that past mistakes taught, checked over the source."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ["winecellar", "alerts", "pricing", "jobs"]
+# The only modules that speak SQL to the queue's tables.
+QUEUE_SQL = {"jobs/queue.py", "jobs/catalog.py"}
+
+
+def modules() -> Iterator[Path]:
+    for folder in SOURCE:
+        yield from (path for path in (ROOT / folder).rglob("*.py") if "migrations" not in path.parts)
+
+
+def test_only_two_modules_speak_sql_to_the_queues_tables() -> None:
+    speaks = re.compile(
+        r"\b(INTO|FROM|UPDATE|JOIN|TABLE)\s+(jobs_(message|delivery|deadletter|subscription)|processed_messages)\b"
+    )
+    found = {str(path.relative_to(ROOT)) for path in modules() if speaks.search(path.read_text())}
+    # The demo counts what happened, and changes nothing.
+    assert found - {"winecellar/demo/standing.py"} == QUEUE_SQL
+
+
+@pytest.mark.parametrize(
+    "name", ["jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"]
+)
+def test_what_is_called_pure_imports_no_django(name: str) -> None:
+    assert not re.search(r"^(from|import) django", (ROOT / name).read_text(), re.MULTILINE)
+
+
+def test_leases_are_never_made_with_a_frozen_clock() -> None:
+    """`now()` stands still in a long transaction. Naming a month's partition may use it, a lease may not."""
+    text = (ROOT / "jobs/queue.py").read_text()
+    assert not re.search(r"(?<![_a-z.])now\(\)", text.replace("`now()`", ""))
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in modules()
+        if path.read_text().strip()
+        and not path.read_text().startswith('"""')
+        and path.name not in {"apps.py", "__init__.py"}
+        and "management" not in path.parts
+    ]
+    assert silent == []
+
+
+def test_no_admin_action_is_open_to_staff_who_may_only_look() -> None:
+    """Django offers an action without `permissions` to everybody who may view."""
+    for path in modules():
+        for decorator in re.findall(r"@admin\.action\((.*?)\)\n", path.read_text(), re.DOTALL):
+            assert "permissions=" in decorator, path
+
+
+def test_the_documents_name_only_files_that_exist() -> None:
+    missing = []
+    for document in [
+        ROOT / "README.md",
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]:
+        for name in re.findall(r"`((?:winecellar|alerts|pricing|jobs|tests|docs)/[\w/.-]*\w)", document.read_text()):
+            if not (ROOT / name).exists():
+                missing.append(f"{document.name}: {name}")
+    assert missing == []
+
+
+def test_everything_installed_is_pinned_with_a_hash() -> None:
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        lines = (ROOT / name).read_text().splitlines()
+        pins = [line for line in lines if re.match(r"^[a-z0-9]", line)]
+        assert pins
+        assert all("==" in line and line.endswith("\\") for line in pins), name
+
+
+def test_make_help_lists_every_target_in_a_line() -> None:
+    text = (ROOT / "Makefile").read_text()
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", text, re.MULTILINE)
+    told = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[0] for line in told.splitlines()} == set(phony.split())
