@@ -7,7 +7,8 @@ control and retention.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 from django.db import connection, transaction
@@ -179,6 +180,39 @@ def move_behind(subscription: int) -> None:
             MOVE_DELIVERIES.replace("ORDER BY moved.id", "ORDER BY moved.message_id"),
             {"subscription": subscription, "partitions": partitions},
         )
+
+
+# --- Reading the log --------------------------------------------------------------------------------------------
+
+# What waits or is buried is left out: it has not been applied, and will be when it is handled or redriven.
+APPLIED = """
+CREATE TEMPORARY TABLE applied AS
+SELECT m.id, m.event_id, m.key, m.body
+FROM jobs_message m JOIN jobs_subscription s ON s.message_types ? m.type
+WHERE s.name = %(consumer)s AND (%(keys)s::text[] IS NULL OR m.key = ANY(%(keys)s))
+  AND NOT EXISTS (SELECT FROM jobs_delivery d WHERE d.subscription_id = s.id AND d.message_id = m.id)
+  AND NOT EXISTS (SELECT FROM jobs_deadletter l WHERE l.subscription_name = s.name AND l.message_id = m.id)
+"""
+
+
+@contextmanager
+def applied_messages(consumer: str, keys: Sequence[str] | None) -> Iterator[int]:
+    """A temporary table `applied (id, event_id, key, body)` of what this consumer has applied of the log, as of now.
+
+    For rebuilding a projection from it, on this connection, while the system runs: what is applied later is not in
+    it, so whoever rebuilds leaves those rows alone. Yields how many messages it holds.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS applied")
+        cursor.execute(APPLIED, {"consumer": consumer, "keys": None if keys is None else list(keys)})
+        count = int(cursor.rowcount)
+        cursor.execute("CREATE INDEX ON applied (key, id)")
+        cursor.execute("ANALYZE applied")
+    try:
+        yield count
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS applied")
 
 
 # --- Retention --------------------------------------------------------------------------------------------------

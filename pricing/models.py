@@ -86,7 +86,7 @@ class Wine(models.Model):
 
 
 class Offer(models.Model):
-    """What one merchant asks for one wine now. `occurred_at` is the merchant's clock; later wins, earlier is history."""
+    """What a merchant asks for a wine now. `occurred_at` is the merchant's clock; later wins, earlier is history."""
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="offers")
     wine = models.ForeignKey(Wine, on_delete=models.PROTECT, related_name="offers", db_index=False)

@@ -57,7 +57,7 @@ WORKER_LANES = env.int("WORKER_LANES", default=2)
 WORKER_GRACE = timedelta(seconds=20)
 # A handler's statement or idle transaction longer than this is ended by the server: the lease is nearly gone.
 HANDLER_TIME_LIMIT = timedelta(seconds=25)
-# An effect outside our Postgres that takes longer than this hangs; the worker is replaced, for a thread cannot be ended.
+# An effect outside our Postgres that takes longer hangs; the worker is replaced, for a thread cannot be ended.
 EXTERNAL_TIME_LIMIT = timedelta(seconds=60)
 # A worker that has not shown a sign of life for so long is killed and replaced by its supervisor.
 WORKER_WATCHDOG = timedelta(seconds=60)
@@ -210,6 +210,7 @@ SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_HTTPONLY = True
 if PRODUCTION:
     SECURE_SSL_REDIRECT = env.bool("SECURE_SSL_REDIRECT", default=True)
+    SECURE_REDIRECT_EXEMPT = [r"^feeds/"]  # a redirect would lose the body; the feed refuses plain HTTP itself
     SECURE_PROXY_SSL_HEADER = (
         ("HTTP_X_FORWARDED_PROTO", "https") if env.bool("BEHIND_TLS_PROXY", default=False) else None
     )

@@ -247,8 +247,8 @@ def test_retention_removes_what_is_past_its_time_and_nothing_else(send: Any, set
             )
         for days in (1, 13, 15):
             cursor.execute(
-                "INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes,"
-                " cause, error_class, reason, traceback, failures, receive_count, published_at, dead_lettered_at)"
+                "INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body,"
+                " attributes, cause, error_class, reason, traceback, failures, receive_count, published_at, dead_lettered_at)"
                 " VALUES ('s', 1, %s, 't', 'k', '{}', '{}', 'permanent', 'E', 'r', '', '[]', 1, now(), %s)",
                 [f"d{days}", now - timedelta(days=days)],
             )

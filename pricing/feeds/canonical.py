@@ -1,0 +1,139 @@
+"""The canonical feed format: a parsed document → price observations, or a FeedError that names item and field. Pure.
+
+Further formats are further modules beside this one with the same `adapt`. Imports no models: what a document means
+does not depend on what we have stored, except for whether its wines exist, which the service says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+
+from pricing.contract import CURRENCIES, LARGEST_PRICE, PRICE_CURRENCY, parse_time
+from pricing.feeds.errors import FeedError
+from pricing.feeds.parse import Number
+from pricing.rules import Observation
+
+# Digits as people write them: no sign, no exponent, no thousands, no leading zeros. [0-9], for \d knows 600 digits.
+_PRICE = re.compile(r"(?:0|[1-9][0-9]{0,7})(?:\.[0-9]{1,2})?")
+_WINE_ID = re.compile(r"wn_[A-Za-z0-9_]{1,37}")
+_OF_AN_OBSERVATION = frozenset({"wine_id", "price", "currency", "occurred_at", "merchant_id"})
+_OF_THE_REQUEST = frozenset({"observations", "merchant_id", "delivery_id"})
+LONGEST_DELIVERY_ID = 200
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What one request brings. `where[i]` is the path of observation i; `ignored_fields` counts what we do not know."""
+
+    observations: list[Observation]
+    where: list[str]
+    delivery_id: str | None
+    ignored_fields: int
+
+
+def adapt(document: Any, *, merchant_id: str, now: datetime) -> Delivery:
+    """Read one observation, or a list of them under `observations`. Raises FeedError for the first thing wrong."""
+    if not isinstance(document, dict):
+        raise FeedError(422, "expected_object", "The body must be a JSON object.")
+    _check_merchant(document, "", merchant_id)
+    delivery_id = check_delivery_id(document["delivery_id"], "delivery_id") if "delivery_id" in document else None
+    if "observations" not in document:
+        known = _OF_AN_OBSERVATION | {"delivery_id"}
+        return Delivery([_observation(document, "", now)], [""], delivery_id, _unknown(document, known))
+    items = _items(document)
+    observations, where, ignored = [], [], _unknown(document, _OF_THE_REQUEST)
+    for index, item in enumerate(items):
+        path = f"observations[{index}]"
+        if not isinstance(item, dict):
+            raise FeedError(422, "expected_object", "An observation must be a JSON object.", field=path)
+        _check_merchant(item, f"{path}.", merchant_id)
+        observations.append(_observation(item, f"{path}.", now))
+        where.append(f"{path}.")
+        ignored += _unknown(item, _OF_AN_OBSERVATION)
+    return Delivery(observations, where, delivery_id, ignored)
+
+
+def check_delivery_id(value: Any, field: str) -> str:
+    """A sender's own id for a request: 1 to 200 printable characters."""
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_DELIVERY_ID or not value.isprintable():
+        raise FeedError(
+            422, "invalid_event_id", f"Use 1 to {LONGEST_DELIVERY_ID} printable characters as text.", field=field
+        )
+    return value
+
+
+def _items(document: dict[str, Any]) -> list[Any]:
+    items = document["observations"]
+    both = sorted((_OF_AN_OBSERVATION - _OF_THE_REQUEST) & document.keys())
+    if both:
+        raise FeedError(422, "invalid_observations", "Send one observation or a list of them, not both.", field=both[0])
+    if not isinstance(items, list) or not items:
+        raise FeedError(422, "invalid_observations", "Send a list with at least one observation.", field="observations")
+    if len(items) > settings.FEED_MAX_BATCH:
+        message = f"Send at most {settings.FEED_MAX_BATCH} observations at once."
+        raise FeedError(413, "batch_too_large", message, field="observations")
+    return items
+
+
+def _check_merchant(item: dict[str, Any], path: str, merchant_id: str) -> None:
+    if "merchant_id" in item and item["merchant_id"] != merchant_id:
+        raise FeedError(403, "forbidden_feed", "This key belongs to another merchant.", field=f"{path}merchant_id")
+
+
+def _observation(item: dict[str, Any], path: str, now: datetime) -> Observation:
+    wine_id = _wine_id(item.get("wine_id"), f"{path}wine_id")
+    price = _price(item.get("price"), f"{path}price")
+    _check_currency(item.get("currency"), f"{path}currency")
+    return Observation(wine_id, price, _time(item.get("occurred_at"), f"{path}occurred_at", now))
+
+
+def _wine_id(value: Any, field: str) -> str:
+    if not isinstance(value, str) or not _WINE_ID.fullmatch(value):
+        message = "A wine id is wn_ and up to 37 letters, digits or underscores."
+        raise FeedError(422, "invalid_wine_id", message, field=field)
+    return value
+
+
+def _price(value: Any, field: str) -> Decimal:
+    text = value.text if isinstance(value, Number) else value
+    if not isinstance(text, str) or not _PRICE.fullmatch(text):
+        message = "A price is a number or text of plain digits, with at most 8 before the point and 2 after it."
+        raise FeedError(422, "invalid_price", message, field=field)
+    price = Decimal(text).quantize(Decimal("0.01"))
+    if not 0 < price <= LARGEST_PRICE:
+        raise FeedError(422, "invalid_price", "A price is above 0: leave out what has none.", field=field)
+    return price
+
+
+def _check_currency(value: Any, field: str) -> None:
+    if not isinstance(value, str) or value not in CURRENCIES:
+        message = "Name the currency by its ISO 4217 code, such as USD."
+        raise FeedError(422, "invalid_currency", message, field=field)
+    if value != PRICE_CURRENCY:
+        raise FeedError(422, "invalid_currency", f"This feed takes prices in {PRICE_CURRENCY}.", field=field)
+
+
+def _time(value: Any, field: str, now: datetime) -> datetime:
+    try:
+        when = parse_time(value if isinstance(value, str) else "")
+    except ValueError:
+        message = "A time is RFC 3339 with its offset, such as 2030-05-17T09:30:00Z."
+        raise FeedError(422, "invalid_time", message, field=field) from None
+    if when.year < settings.FEED_EARLIEST:
+        message = f"That is before {settings.FEED_EARLIEST}."
+        raise FeedError(422, "time_out_of_range", message, field=field)
+    if when > now + settings.FEED_CLOCK_TOLERANCE:
+        minutes = settings.FEED_CLOCK_TOLERANCE.total_seconds() / 60
+        message = f"That is more than {minutes:g} minutes ahead of our clock."
+        raise FeedError(422, "time_out_of_range", message, field=field)
+    return when
+
+
+def _unknown(item: dict[str, Any], known: frozenset[str]) -> int:
+    return len(item.keys() - known)

@@ -1,0 +1,113 @@
+"""Feed keys: making, checking and revoking the credentials merchants send prices with.
+
+Guarantee: only the SHA-256 of a secret is stored; an unknown, wrong, revoked or expired key is refused after the
+same work and with the same error. Called by the feed's view, the commands and the admin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from pricing.models import FeedKey, Merchant
+
+# wck_<prefix>_<secret>: the prefix finds the row and may be shown, the secret is 256 random bits in base64url.
+_PREFIX_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_PREFIX_LENGTH = 8
+_HEADER = re.compile(r"(?i:bearer) +wck_(?P<prefix>[0-9a-z]{8})_(?P<secret>[A-Za-z0-9_-]{43})")
+KEY_MARK = "wck_"
+# What an unknown prefix is compared with; nobody knows its secret, nor do we.
+_NOBODY = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
+
+
+class MissingCredentialsError(Exception):
+    """The request names no key at all."""
+
+
+class InvalidCredentialsError(Exception):
+    """The request's key lets nobody in. `prefix` is for our log; the sender is not told what was wrong."""
+
+    def __init__(self, prefix: str = "") -> None:
+        super().__init__("invalid credentials")
+        self.prefix = prefix
+
+
+class TooManyKeysError(Exception):
+    """The merchant has all the live keys it may have; the message says what to do."""
+
+
+def live(now: datetime) -> Q:
+    """The keys that let their merchant in at `now`."""
+    return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now))
+
+
+def refuse_at_limit(*, merchant: Merchant, now: datetime) -> None:
+    """Raise TooManyKeysError when the merchant may have no further key. Locks the merchant until the transaction
+    ends, so that two people creating keys at once cannot both pass."""
+    Merchant.objects.select_for_update(no_key=True).get(pk=merchant.pk)
+    count = FeedKey.objects.filter(live(now), merchant=merchant).count()
+    if count >= settings.FEED_MAX_LIVE_KEYS:
+        raise TooManyKeysError(
+            f"{merchant.name} has {count} live keys, which is the most it may have: "
+            "revoke the one it no longer uses, then create another."
+        )
+
+
+@transaction.atomic
+def create_key(
+    *, merchant: Merchant, note: str, now: datetime, expires_at: datetime | None = None
+) -> tuple[FeedKey, str]:
+    """Make a key and return it with its full text, which exists nowhere afterwards.
+
+    To rotate: create the second key, let the merchant change over, revoke the first. Raises TooManyKeysError.
+    """
+    refuse_at_limit(merchant=merchant, now=now)
+    prefix = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(_PREFIX_LENGTH))
+    secret = secrets.token_urlsafe(32)
+    key = FeedKey.objects.create(
+        merchant=merchant, prefix=prefix, secret_sha256=_digest(secret), note=note, expires_at=expires_at
+    )
+    return key, f"{KEY_MARK}{prefix}_{secret}"
+
+
+def revoke_key(*, key: FeedKey, now: datetime) -> bool:
+    """Stop a key from working, at once. False when it was revoked before; that time is kept."""
+    return FeedKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=now) == 1
+
+
+def state(key: FeedKey, *, now: datetime) -> str:
+    """Whether a key works, in words."""
+    if key.revoked_at:
+        return f"revoked {key.revoked_at:%Y-%m-%d %H:%M} UTC"
+    if key.expires_at:
+        return f"{'expired' if key.expires_at <= now else 'live until'} {key.expires_at:%Y-%m-%d %H:%M} UTC"
+    return "live"
+
+
+def authenticate(header: str | None, *, now: datetime) -> Merchant:
+    """The merchant that an Authorization header's key belongs to.
+
+    Raises MissingCredentialsError without a header, InvalidCredentialsError for anything that lets nobody in.
+    """
+    if not header:
+        raise MissingCredentialsError
+    found = _HEADER.fullmatch(header)
+    if found is None:
+        raise InvalidCredentialsError
+    key = FeedKey.objects.select_related("merchant").filter(prefix=found["prefix"]).first()
+    right = hmac.compare_digest(_digest(found["secret"]), key.secret_sha256 if key else _NOBODY)
+    alive = key is not None and key.revoked_at is None and (key.expires_at is None or key.expires_at > now)
+    if key is None or not (right and alive):
+        raise InvalidCredentialsError(found["prefix"])
+    return key.merchant
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,32 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from pricing import rebuild
+
+
+class Command(BaseCommand):
+    help = "Derive a projection again from the message log, while the system runs. Says first what would change."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("projection", choices=["price-history"])
+        parser.add_argument("--wine", action="append", help="only this wine (may be given several times)")
+        parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+
+    def handle(self, *, wine: list[str] | None, dry_run: bool, **_: Any) -> None:
+        with rebuild.difference(wines=wine) as found:
+            self.stdout.write(
+                f"from the log: {found.derived} rows; missing: {found.missing}, wrong: {found.wrong}, "
+                f"surplus: {found.surplus}; not from the log, kept: {found.outside}"
+            )
+            if dry_run:
+                self.stdout.write("Nothing was changed.")
+            elif not found.any:
+                self.stdout.write("The history is what the log says; nothing to do.")
+            else:
+                rebuild.replace(progress=self._progress)
+                self.stdout.write(self.style.SUCCESS("rebuilt"))
+
+    def _progress(self, done: int, wines: int) -> None:
+        self.stderr.write(f"{done} of {wines} wines")

@@ -1,0 +1,34 @@
+"""The merchant's guide names every answer the feed gives, and no other."""
+
+import re
+from pathlib import Path
+
+from django.conf import settings
+
+import pricing.feeds
+
+GUIDE = (settings.BASE_DIR / "docs" / "feeds.md").read_text()
+SOURCES = "\n".join(path.read_text() for path in Path(pricing.feeds.__file__).parent.glob("*.py"))
+
+
+def test_the_guide_has_every_status_and_code_of_the_source():
+    in_source = set(re.findall(r'FeedError\(\s*(\d{3}),\s*"([a-z_]+)"', SOURCES))
+    in_guide = set(re.findall(r"^\| (\d{3}) \| `([a-z_]+)` \|", GUIDE, re.MULTILINE))
+    assert len(in_source) > 20
+    assert in_guide == in_source
+
+
+def test_the_guide_has_the_numbers_of_the_settings():
+    for text in (
+        f"Up to {settings.FEED_MAX_BATCH:,} at once, in at most {settings.FEED_MAX_BODY_BYTES:,} bytes",
+        f"more than {settings.FEED_MAX_BATCH:,} observations",
+        f"at most {settings.FEED_CLOCK_TOLERANCE.seconds // 60} minutes ahead of our clock",
+        f"not before {settings.FEED_EARLIEST}",
+        f"more than {settings.FEED_HOLD_FACTOR} times your last price",
+        f"deeper than {settings.FEED_MAX_DEPTH} levels",
+        f"answers for {settings.FEED_ANSWER_RETENTION.days} days",
+        f"up to {settings.FEED_LOCK_TIMEOUT.seconds} seconds",
+        f"more than {settings.FEED_REQUESTS_PER_MINUTE:,} requests in a minute",
+        f"within {['zero', 'one', 'two', 'three', 'four', 'five'][settings.ALERT_PROMISE.seconds // 60]} minutes",
+    ):
+        assert " ".join(text.split()) in " ".join(GUIDE.split()), text
