@@ -1,26 +1,10 @@
 """Alerts, what was decided about them and their mails, to look at only: people change theirs on their own pages."""
 
-from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
 
 from alerts.models import Alert, Decision, Notification
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Found, filtered and read. Lists count no rows twice and fetch what their lines name in one query."""
-
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+from jobs.admin import ReadOnlyAdmin
 
 
 @admin.register(Alert)

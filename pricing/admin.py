@@ -11,10 +11,11 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db import models
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
+from jobs.admin import ReadOnlyAdmin
 from pricing import holds, keys
 from pricing.models import FeedKey, HeldPrice, Merchant, Offer, PriceHistory, Wine
 from pricing.services import UnknownWineError
@@ -38,21 +39,6 @@ class WineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Wine | None = None) -> tuple[str, ...]:
         return ("id", "created_at") if obj else ("created_at",)
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """For what the feed writes: to be looked at."""
-
-    show_full_result_count = False  # counting a year of prices takes longer than showing a page of them
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
 
 
 @admin.register(Offer)

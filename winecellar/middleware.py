@@ -1,6 +1,7 @@
 """What every request gets: an id, a strict content security policy, and 503, not 500, when the database is away."""
 
 import re
+import time
 import uuid
 from collections.abc import Callable
 
@@ -27,8 +28,17 @@ class RequestIdMiddleware:
         given = request.headers.get("X-Request-ID", "")
         request_id = given if PROXY_REQUEST_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
         request.request_id = request_id  # type: ignore[attr-defined]
+        began = time.perf_counter()
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             response = self.get_response(request)
+            # The path alone: what is searched for, and a key that somebody put into the address, is not ours to keep.
+            log.info(
+                "request",
+                method=request.method,
+                path=request.path,
+                status=response.status_code,
+                ms=round(1000 * (time.perf_counter() - began)),
+            )
         response["X-Request-ID"] = request_id
         return response
 
