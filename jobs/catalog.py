@@ -215,6 +215,17 @@ def applied_messages(consumer: str, keys: Sequence[str] | None) -> Iterator[int]
             cursor.execute("DROP TABLE IF EXISTS applied")
 
 
+def unsubscribed(since: datetime) -> dict[str, int]:
+    """Messages published since then whose type no subscription receives, counted by type. They are in the log."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT m.type, count(*) FROM jobs_message m WHERE m.published_at >= %s AND NOT EXISTS"
+            " (SELECT FROM jobs_subscription s WHERE s.message_types ? m.type) GROUP BY m.type ORDER BY m.type",
+            [since],
+        )
+        return dict(cursor.fetchall())
+
+
 # --- Retention --------------------------------------------------------------------------------------------------
 
 PURGE_LEDGER = """

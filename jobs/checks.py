@@ -1,14 +1,16 @@
 """System checks: what must hold between settings and routes, found by `manage.py check` and not at 3 a.m."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connection
 
 from jobs.messages import is_command
+from jobs.models import Subscription
 from jobs.retry import ceiling
 from jobs.subscriptions import External, Route
 
@@ -44,6 +46,20 @@ def ledger_outlives_redelivery(**_: Any) -> Iterable[CheckMessage]:
         )
     if settings.DEAD_LETTER_RETENTION < settings.LEDGER_RETENTION:
         yield Error("DEAD_LETTER_RETENTION must not be shorter than LEDGER_RETENTION.", id="jobs.E004")
+
+
+@register(Tags.database)
+def every_subscription_has_a_route(databases: Sequence[str] | None, **_: Any) -> Iterable[CheckMessage]:
+    """Only with `check --database default`: a subscription that no code handles fills up in silence."""
+    if not databases or "jobs_subscription" not in connection.introspection.table_names():
+        return
+    routes = {route.name for route in import_module(settings.QUEUE_ROUTES).ROUTES}
+    for name in sorted(set(Subscription.objects.values_list("name", flat=True)) - routes):
+        yield Warning(
+            f"The subscription {name!r} has no route.",
+            hint="Deploy the code that handles it, or delete the subscription once its deliveries are decided about.",
+            id="jobs.W001",
+        )
 
 
 @register()

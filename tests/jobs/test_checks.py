@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 
+from jobs.models import Subscription
 from jobs.subscriptions import External, Route
 
 
@@ -31,6 +32,13 @@ def test_the_project_as_it_is_passes() -> None:
 def test_settings_that_contradict_a_promise_are_refused(settings: Any, name: str, value: Any, check: str) -> None:
     setattr(settings, name, value)
     assert check in ids()
+
+
+@pytest.mark.django_db
+def test_a_subscription_without_a_route_is_said_when_the_database_is_checked() -> None:
+    Subscription.objects.create(name="forgotten", message_types=["t.x"], ordered=True, partitions=1)
+    messages = [m for m in run_checks(databases=["default"]) if m.id == "jobs.W001"]
+    assert [m.msg for m in messages] == ["The subscription 'forgotten' has no route."]
 
 
 def nothing(*_: Any) -> Any:

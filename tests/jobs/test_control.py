@@ -49,6 +49,11 @@ def test_the_command_shows_each_subscription_with_its_depth_and_age(send: Any) -
     assert "oldest" in strict
 
 
+def test_what_nobody_subscribes_to_is_counted(send: Any) -> None:
+    send("a", "b", type_="thing.ignored")
+    assert "2 messages of type thing.ignored in the last day have no subscription" in run()
+
+
 def test_pause_and_resume_by_command(send: Any) -> None:
     ids = send("a", type_="do_loosely")
     assert "paused" in run("pause", "loose")
@@ -248,7 +253,8 @@ def test_retention_removes_what_is_past_its_time_and_nothing_else(send: Any, set
         for days in (1, 13, 15):
             cursor.execute(
                 "INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body,"
-                " attributes, cause, error_class, reason, traceback, failures, receive_count, published_at, dead_lettered_at)"
+                " attributes, cause, error_class, reason, traceback, failures, receive_count, published_at,"
+                " dead_lettered_at)"
                 " VALUES ('s', 1, %s, 't', 'k', '{}', '{}', 'permanent', 'E', 'r', '', '[]', 1, now(), %s)",
                 [f"d{days}", now - timedelta(days=days)],
             )

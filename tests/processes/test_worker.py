@@ -124,6 +124,27 @@ def test_workers_whose_connections_are_terminated_go_on_by_themselves(send: Any,
     assert len(effects()) == len(set(effects())) == 9
 
 
+def test_a_listener_that_was_cut_off_subscribes_again(send: Any, processes: Processes) -> None:
+    processes.worker("strict", **UNDER_TEST)
+    listening = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ~ '^LISTEN'"
+    (first,) = wait_until(lambda: rows(listening), what="it listens")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s)", first)
+    (second,) = wait_until(lambda: [pid for pid in rows(listening) if pid != first], what="it listens again")
+    assert second != first
+
+
+def test_workers_whose_clocks_are_an_hour_apart_steal_nothing(send: Any, processes: Processes) -> None:
+    """Leases and retries are the database's time: whoever is early or late by its own clock changes nothing."""
+    for offset in ("3600", "-3600"):
+        process = processes.start("-m", "tests.processes.shifted", offset, "strict", QUEUE_FAULTS="1", **UNDER_TEST)
+        wait_until(lambda process=process: "worker.started" in processes.log(process), what="it starts")
+    ids = send(*"abcdefgh" * 4, fault="slow")
+    wait_until(lambda: not left(), what="all is done")
+    assert sorted(effects()) == sorted(ids)
+    assert {count for (count,) in rows("SELECT receive_count FROM test_effect")} == {1}, "nothing was handed out twice"
+
+
 def test_told_to_stop_in_the_middle_a_worker_finishes_or_gives_back_uncharged(send: Any, processes: Processes) -> None:
     worker = processes.worker("strict", QUEUE_FAULTS="1", **UNDER_TEST)
     send(*["a"] * 200, fault="slow")

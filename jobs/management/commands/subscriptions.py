@@ -1,11 +1,11 @@
 from argparse import ArgumentParser
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from jobs import control, queue
+from jobs import catalog, control, queue
 from jobs.models import Subscription
 
 LIMITS = ("batch", "concurrency", "rate_per_second")
@@ -66,6 +66,11 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"{s.name:<24}{'paused' if s.paused_at else 'active':<8}{depth.waiting:>9} waiting  "
                 f"{depth.in_flight:>6} in flight  {age:<16}{s.partitions:>4} partitions  {limits}"
+            )
+
+        for type_, count in catalog.unsubscribed(timezone.now() - timedelta(days=1)).items():
+            self.stdout.write(
+                f"{count} messages of type {type_} in the last day have no subscription; the log has them"
             )
 
     def _progress(self, queued: int) -> None:
