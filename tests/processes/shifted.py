@@ -1,6 +1,6 @@
 """Runs a worker whose clock is off by some seconds: `python -m tests.processes.shifted 3600 strict`.
 
-The clock is injected into Python rather than faked under it: the monotonic clock, which waits are told by, is left alone.
+The clock is injected into Python rather than faked under it: the monotonic clock, by which waits end, is left alone.
 """
 
 import sys

@@ -1,0 +1,83 @@
+"""A mail server that keeps what it gets and shows it in the browser; none of it goes anywhere.
+
+`python -m winecellar.demo.mail_sink --smtp-port 0 --web-port 0 --log var/demo/mail.jsonl`; port 0 takes a free one.
+Once both listen on 127.0.0.1 it prints them as one JSON line. Stops on SIGTERM and SIGINT. Imports no Django.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aiosmtpd.smtp import SMTP, Envelope, Session
+
+from winecellar.demo.mail_box import MailBox
+from winecellar.demo.mail_web import MailServer
+
+LARGEST_MAIL = 2_000_000
+
+
+class Taker:
+    """What aiosmtpd calls for each mail."""
+
+    def __init__(self, box: MailBox) -> None:
+        self._box = box
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        received_at = datetime.now(UTC)
+        content = envelope.content or b""
+        self._box.take(
+            content if isinstance(content, bytes) else content.encode(),
+            sender=envelope.mail_from or "",
+            recipients=list(envelope.rcpt_tos),
+            received_at=received_at,
+        )
+        return "250 kept"
+
+
+async def serve(*, smtp_port: int, web_port: int, log: Path) -> None:
+    """Take mails and show them until a signal comes. Raises OSError when a port is taken."""
+    box = MailBox(log)
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    web = MailServer(web_port, box)
+    smtp = await loop.create_server(
+        lambda: SMTP(
+            Taker(box), data_size_limit=LARGEST_MAIL, hostname="localhost", ident="winecellar demo", loop=loop
+        ),
+        "127.0.0.1",
+        smtp_port,
+    )
+    threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+    print(json.dumps({"smtp_port": smtp.sockets[0].getsockname()[1], "web_port": web.port}), flush=True)
+    await stopped.wait()
+    smtp.close()
+    web.shutdown()
+    web.server_close()
+    box.close()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m winecellar.demo.mail_sink", description=__doc__)
+    parser.add_argument("--smtp-port", type=int, default=0)
+    parser.add_argument("--web-port", type=int, default=0)
+    parser.add_argument("--log", type=Path, required=True)
+    chosen = parser.parse_args(arguments)
+    try:
+        asyncio.run(serve(smtp_port=chosen.smtp_port, web_port=chosen.web_port, log=chosen.log))
+    except OSError as error:
+        print(f"The mail sink cannot listen: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+"""Which mails are due: an independent model of the alerts, to hold the system against. Pure, imports no Django.
+
+It knows only what the pages promise: an alert mails when a price at or below its target arrives while it is watching,
+then is silent until the best price it listens to has been above the target again. Called by summary.py.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+Prices = Mapping[tuple[str, str], Decimal]  # (wine id, merchant id) → price
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedAlert:
+    """An alert as it stood before the first price was sent. `merchant_id` None: any merchant."""
+
+    id: int
+    wine_id: str
+    merchant_id: str | None
+    threshold_usd: Decimal
+    watching: bool
+
+    def listens_to(self, merchant_id: str) -> bool:
+        return self.merchant_id in (None, merchant_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedPrice:
+    """A price change that the feed answered with 202 and this event id."""
+
+    event_id: str
+    wine_id: str
+    merchant_id: str
+    price_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class DueMail:
+    alert_id: int
+    event_id: str
+
+
+def due_mails(
+    *,
+    alerts: Iterable[WatchedAlert],
+    prices: Prices,
+    accepted: Iterable[AcceptedPrice],
+    superseded: Collection[DueMail] = (),
+) -> list[DueMail]:
+    """The mails that these prices, accepted in this order, make due.
+
+    `prices` are the offers before the first of them. `superseded` are the (alert, event) that the system says it
+    looked at too late; that is believed only where a newer price of the same offer was accepted, and such an event
+    leaves the alert as it was.
+    """
+    events = list(accepted)
+    replaced = _replaced(events)
+    excused = {due for due in superseded if due.event_id in replaced}
+    now: dict[tuple[str, str], Decimal] = dict(prices)
+    of_wine: dict[str, list[WatchedAlert]] = defaultdict(list)
+    for alert in alerts:
+        of_wine[alert.wine_id].append(alert)
+    watching = {alert.id: alert.watching for same_wine in of_wine.values() for alert in same_wine}
+    due: list[DueMail] = []
+    for event in events:
+        now[event.wine_id, event.merchant_id] = event.price_usd
+        for alert in of_wine[event.wine_id]:
+            mail = DueMail(alert.id, event.event_id)
+            if not alert.listens_to(event.merchant_id) or mail in excused:
+                continue
+            if watching[alert.id] and event.price_usd <= alert.threshold_usd:
+                watching[alert.id] = False
+                due.append(mail)
+            elif not watching[alert.id]:
+                watching[alert.id] = _best_price(alert, now) > alert.threshold_usd
+    return due
+
+
+def _replaced(events: Iterable[AcceptedPrice]) -> set[str]:
+    """The events after which another price of the same offer was accepted."""
+    last: dict[tuple[str, str], str] = {}
+    replaced = set()
+    for event in events:
+        offer = (event.wine_id, event.merchant_id)
+        if offer in last:
+            replaced.add(last[offer])
+        last[offer] = event.event_id
+    return replaced
+
+
+def _best_price(alert: WatchedAlert, prices: Prices) -> Decimal:
+    return min(
+        price
+        for (wine_id, merchant_id), price in prices.items()
+        if wine_id == alert.wine_id and alert.listens_to(merchant_id)
+    )

@@ -1,0 +1,127 @@
+"""What the database says before, while and after prices are sent: offers, alerts, queues, the log, the ledger.
+
+Reads only. Called by orchestra.py and reckoning.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.db import connection
+from django.db.models import Count
+
+from alerts.events import ALERT_CREATED
+from alerts.models import Alert, Decision
+from jobs import queue
+from jobs.models import DeadLetter, LoggedMessage, ProcessedMessage
+from pricing.events import PRICE_CHANGED
+from pricing.models import Offer
+from winecellar.demo import catalogue
+from winecellar.demo.market import Listing
+from winecellar.demo.oracle import AcceptedPrice, DueMail, WatchedAlert
+
+# How matching begins the reason of a decision about a price that was no longer the offer's when it looked.
+SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How things stood at `at`, which is the database's clock. `owners` say whose alert on what, for a sentence."""
+
+    at: datetime
+    prices: dict[tuple[str, str], Decimal]
+    alerts: list[WatchedAlert]
+    owners: dict[int, str]
+
+
+def standing_now() -> Standing:
+    """Read the offers and the alerts that listen. Call it when the queues are empty, else it is half a truth."""
+    alerts = list(Alert.objects.exclude(state=Alert.State.PAUSED).select_related("user", "wine"))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (at,) = cursor.fetchone()
+    return Standing(
+        at=at,
+        prices={(o.wine_id, o.merchant_id): o.price_usd for o in Offer.objects.all()},
+        alerts=[_watched(alert) for alert in alerts],
+        owners={
+            a.pk: f"{a.user.get_short_name()}’s alert on {a.wine.full_name} at ${a.threshold_usd:,.2f}" for a in alerts
+        },
+    )
+
+
+def untouched_alerts(before: Standing) -> list[WatchedAlert]:
+    """The alerts that nobody has deleted, paused, resumed or changed since: for the others anything may be right."""
+    checked_anew = LoggedMessage.objects.filter(published_at__gte=before.at, type=ALERT_CREATED)
+    touched = {body["alert_id"] for body in checked_anew.values_list("body", flat=True)}
+    there = set(Alert.objects.exclude(state=Alert.State.PAUSED).values_list("pk", flat=True))
+    return [alert for alert in before.alerts if alert.id in there - touched]
+
+
+def waiting_deliveries() -> int:
+    """Everything published and not yet acked, over all subscriptions; an alert not yet checked is one of them."""
+    return sum(depth.waiting for depth in queue.depths())
+
+
+def prices_in_log(since: datetime) -> list[AcceptedPrice]:
+    """Every price change published since, in publication order, whoever sent it."""
+    rows = LoggedMessage.objects.filter(published_at__gte=since, type=PRICE_CHANGED).order_by("id")
+    return [
+        AcceptedPrice(event_id, body["wine_id"], body["merchant_id"], Decimal(str(body["new_price_usd"])))
+        for event_id, body in rows.values_list("event_id", "body").iterator()
+    ]
+
+
+def superseded_since(since: datetime, alert_ids: Collection[int]) -> set[DueMail]:
+    """The (alert, event) that matching says it looked at when a newer price had come."""
+    rows = Decision.objects.filter(
+        alert_id__in=alert_ids,
+        decided_at__gte=since,
+        outcome=Decision.Outcome.NOT_MAILED,
+        reason__startswith=SUPERSEDED,
+    )
+    return {DueMail(alert_id, event_id) for alert_id, event_id in rows.values_list("alert_id", "event_id")}
+
+
+def acked_since(since: datetime) -> dict[str, int]:
+    """Deliveries acked, by subscription: each ack writes one row of the ledger, in the same transaction."""
+    rows = ProcessedMessage.objects.filter(processed_at__gte=since).values_list("consumer_name")
+    return dict(rows.annotate(Count("event_id")).order_by("consumer_name"))
+
+
+def dead_letters_since(since: datetime) -> list[str]:
+    """What could not be processed since, in a line each."""
+    rows = DeadLetter.objects.filter(dead_lettered_at__gte=since)
+    return [f"{row.event_id} for {row.subscription_name}: {row.reason}" for row in rows]
+
+
+def listings_now() -> list[Listing]:
+    """The demo's offers at their present prices, with what each usually costs."""
+    usual = {
+        (wine.id, merchant.id): catalogue.usual_price(wine, merchant)
+        for wine in catalogue.wines()
+        for merchant in catalogue.MERCHANTS
+    }
+    return [
+        Listing(o.wine_id, o.merchant_id, usual[o.wine_id, o.merchant_id], o.price_usd)
+        for o in Offer.objects.filter(wine__retired_at__isnull=True).order_by("wine_id", "merchant_id")
+        if (o.wine_id, o.merchant_id) in usual
+    ]
+
+
+def wine_names() -> dict[str, str]:
+    """“Ch. Montrose 2016” by id, of the catalogue."""
+    return {wine.id: f"{wine.name} {wine.vintage or 'NV'}" for wine in catalogue.wines()}
+
+
+def _watched(alert: Alert) -> WatchedAlert:
+    return WatchedAlert(
+        id=alert.pk,
+        wine_id=alert.wine_id,
+        merchant_id=alert.merchant_id,
+        threshold_usd=alert.threshold_usd,
+        watching=alert.state == Alert.State.ARMED,
+    )

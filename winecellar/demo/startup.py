@@ -1,0 +1,130 @@
+"""Starts the site for the demo, one step after the other, each said in a line: Postgres, tables, catalogue, processes.
+
+Guarantee: when it returns, the web server answers, the worker works, and nothing waits in any queue.
+Called by orchestra.py.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.core.management import call_command
+from django.utils import timezone
+
+from winecellar import embedded
+from winecellar.demo import catalogue, ports
+from winecellar.demo.children import Child, Children
+from winecellar.demo.credentials import fresh_keys
+from winecellar.demo.load import load_catalogue
+from winecellar.demo.standing import waiting_deliveries
+from winecellar.demo.waiting import Waiting
+
+READY_SECONDS = 60.0
+MAIL_PORT = 8025  # if it is free
+GUNICORN_CONF = Path("winecellar/gunicorn_conf.py")
+
+
+class NotReadyError(Exception):
+    """Something that was started did not become ready in time; the message says what, and where to look."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where everything is. `keys` are the merchants' feed keys."""
+
+    port: int
+    address: str
+    mail_address: str
+    mail_log: Path
+    keys: dict[str, str]
+
+
+def start_site(
+    *, port: int, folder: Path, children: Children, waiting: Waiting, say: Callable[[str, str], None]
+) -> Site:
+    """Start all of it. Raises NotReadyError, ChildDiedError or ToldToStopError; the caller ends what was started."""
+    address = f"http://{ports.HOST}:{port}"
+    _postgres(children, waiting, say)
+    _catalogue(waiting, say)
+    keys = fresh_keys(now=timezone.now())
+    mail_log = folder / "mail.jsonl"
+    smtp_port, mail_port = _mail_sink(mail_log, children, waiting)
+    say("Mail sink", f"on port {smtp_port}")
+    environment = {
+        "DJANGO_SETTINGS_MODULE": "winecellar.settings",
+        "SITE_URL": address,
+        "EMAIL_URL": f"smtp://{ports.HOST}:{smtp_port}",
+        "LOG_LEVEL": "INFO",
+    }
+    web = children.start("web server", _gunicorn(port), environment)
+    worker = children.start("worker", ["manage.py", "run_worker"], environment)
+    _wait_for(web, lambda: _answers(port), waiting)
+    say("Web server", f"on port {port}")
+    _wait_for(worker, lambda: waiting_deliveries() == 0, waiting)
+    say("Worker", "has caught up")
+    return Site(port, address, f"http://{ports.HOST}:{mail_port}", mail_log, keys)
+
+
+def _postgres(children: Children, waiting: Waiting, say: Callable[[str, str], None]) -> None:
+    waiting.go_on()
+    began = time.monotonic()
+    started = children.start_postgres()
+    took = f"{time.monotonic() - began:.1f} s"
+    if os.environ.get("DATABASE_URL"):
+        say("Postgres", "the one that DATABASE_URL names")
+    else:
+        say(f"Postgres {embedded.default().major}", f"started in {took}" if started else "was running")
+    waiting.go_on()
+    began = time.monotonic()
+    call_command("migrate", verbosity=0, interactive=False)
+    say("Tables", f"up to date in {time.monotonic() - began:.1f} s")
+
+
+def _catalogue(waiting: Waiting, say: Callable[[str, str], None]) -> None:
+    waiting.go_on()
+    loaded = load_catalogue(now=timezone.now())
+    offers = sum(len(wine.sold_by) for wine in catalogue.wines())
+    facts = f"{len(catalogue.wines())} wines, {len(catalogue.MERCHANTS)} merchants, {offers} offers"
+    say("Catalogue", f"{facts}, {loaded.past_prices:,} past prices loaded" if loaded.offers else f"{facts}, as it was")
+
+
+def _mail_sink(log: Path, children: Children, waiting: Waiting) -> tuple[int, int]:
+    """Start it; the port it takes mails on, and the one it shows them on."""
+    log.unlink(missing_ok=True)
+    web_port = MAIL_PORT if ports.is_free(MAIL_PORT) else 0
+    command = ["-m", "winecellar.demo.mail_sink", "--web-port", str(web_port), "--log", str(log)]
+    sink = children.start("mail sink", command)
+    _wait_for(sink, lambda: sink.log.read_bytes().endswith(b"}\n"), waiting)
+    listening = json.loads(sink.log.read_text().splitlines()[-1])
+    return listening["smtp_port"], listening["web_port"]
+
+
+def _gunicorn(port: int) -> list[str]:
+    return ["-m", "gunicorn", "winecellar.wsgi", "-c", str(GUNICORN_CONF), "--bind", f"{ports.HOST}:{port}"]
+
+
+def _answers(port: int) -> bool:
+    """Whether our site, and not another's, answers there."""
+    connection = http.client.HTTPConnection(ports.HOST, port, timeout=5)
+    try:
+        connection.request("GET", "/")
+        response = connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return False
+    else:
+        return response.status < 500 and "X-Request-ID" in response.headers
+    finally:
+        connection.close()
+
+
+def _wait_for(child: Child, ready: Callable[[], bool], waiting: Waiting) -> None:
+    if not waiting.until(ready, seconds=READY_SECONDS):
+        raise NotReadyError(
+            f"The {child.name} was not ready after {READY_SECONDS:.0f} seconds. The end of {child.log}:\n{child.tail()}"
+        )
