@@ -1,6 +1,5 @@
 """Alerts, what was decided about them and their mails, to look at only: people change theirs on their own pages."""
 
-
 from django.contrib import admin
 
 from alerts.models import Alert, Decision, Notification

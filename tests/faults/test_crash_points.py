@@ -26,7 +26,11 @@ from pricing.models import FeedAnswer, FeedKey, FeedRate, Offer, PriceHistory
 from tests.cast import alert, merchant, price, wine
 from tests.faults.crash import Points, sweep
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    # The parallel runner has threads; our children end by os._exit or at their alarm, and wait for none of them.
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
 
 current_points: Points | None = None
 mails_file: Path | None = None

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from winecellar import embedded
 from winecellar.demo import leash
@@ -35,13 +36,15 @@ class Child:
 
 
 class Children:
-    """All of them; their logs are in `folder`."""
+    """All of them; their logs are in `folder`, and the leash keeps its `lock` for as long as it has work."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, lock: TextIO) -> None:
+        self.folder = folder
         self._children: list[Child] = []
         self._holds_postgres = False
-        self._leash = self._spawn([sys.executable, "-m", "winecellar.demo.leash"], "leash", stdin=subprocess.PIPE)
+        self._leash = self._spawn(
+            [sys.executable, "-m", "winecellar.demo.leash"], "leash", stdin=subprocess.PIPE, keeps=[lock.fileno()]
+        )
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Child:
         child = self._spawn([sys.executable, *command], name, environment=environment)
@@ -88,8 +91,9 @@ class Children:
         *,
         environment: Mapping[str, str] | None = None,
         stdin: int = subprocess.DEVNULL,
+        keeps: Sequence[int] = (),
     ) -> Child:
-        log = self._folder / f"{name.replace(' ', '-')}.log"
+        log = self.folder / f"{name.replace(' ', '-')}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603
                 command,
@@ -98,6 +102,7 @@ class Children:
                 stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                pass_fds=keeps,
                 start_new_session=True,  # Ctrl-C in the terminal is ours to pass on
             )
         return Child(name, process, log)

@@ -1,6 +1,6 @@
 """Where a run keeps its logs and mails, and that only one run is there at a time. Imports no Django.
 
-Guarantee: the lock ends with the process that holds it, however that ends. Called by orchestra.py.
+Guarantee: the lock ends with the processes that hold it, however they end. Called by orchestra.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from winecellar import embedded
 
@@ -24,13 +25,16 @@ def run_folder() -> Path:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[bool]:
-    """Whether no other demo uses this folder; none will until the block ends."""
+def alone_in(folder: Path) -> Iterator[TextIO | None]:
+    """The lock that keeps other demos out of this folder until the block ends; None if one is there already.
+
+    Whoever inherits the file keeps the lock too: the leash does, until it has ended what a killed demo left.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
+            yield None
         else:
-            yield True
+            yield lock

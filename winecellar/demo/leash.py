@@ -17,6 +17,8 @@ from winecellar import embedded
 
 GRACE_SECONDS = 10.0
 POSTGRES = "postgres"
+# A server that was just being started may show itself only now.
+POSTGRES_APPEARS_SECONDS = 1.0
 
 
 def main() -> int:
@@ -30,6 +32,8 @@ def main() -> int:
     groups = [int(what) for what in held if what != POSTGRES]
     end_groups(groups, alive=lambda pid: _send(os.kill, pid, 0), patience=lambda: True)
     if POSTGRES in held:
+        embedded.default().stop()
+        time.sleep(POSTGRES_APPEARS_SECONDS)
         embedded.default().stop()
     return 0
 

@@ -1,6 +1,6 @@
 """A mail server that keeps what it gets and shows it in the browser; none of it goes anywhere.
 
-`python -m winecellar.demo.mail_sink --smtp-port 0 --web-port 0 --log var/demo/mail.jsonl`; port 0 takes a free one.
+`python -m winecellar.demo.mail_sink --smtp-port 0 --web-port 8025 --log var/demo/mail.jsonl`; port 0 takes a free one.
 Once both listen on 127.0.0.1 it prints them as one JSON line. Stops on SIGTERM and SIGINT. Imports no Django.
 """
 
@@ -41,14 +41,14 @@ class Taker:
         return "250 kept"
 
 
-async def serve(*, smtp_port: int, web_port: int, log: Path) -> None:
-    """Take mails and show them until a signal comes. Raises OSError when a port is taken."""
+async def serve(*, smtp_port: int, web_port: int, or_any: bool, log: Path) -> None:
+    """Take mails and show them until a signal comes. Raises OSError for a taken port, unless any web port will do."""
     box = MailBox(log)
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    web = MailServer(web_port, box)
+    web = _web_server(web_port, box, or_any=or_any)
     smtp = await loop.create_server(
         lambda: SMTP(
             Taker(box), data_size_limit=LARGEST_MAIL, hostname="localhost", ident="winecellar demo", loop=loop
@@ -65,14 +65,24 @@ async def serve(*, smtp_port: int, web_port: int, log: Path) -> None:
     box.close()
 
 
+def _web_server(port: int, box: MailBox, *, or_any: bool) -> MailServer:
+    try:
+        return MailServer(port, box)
+    except OSError:
+        if not or_any:
+            raise
+        return MailServer(0, box)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m winecellar.demo.mail_sink", description=__doc__)
     parser.add_argument("--smtp-port", type=int, default=0)
     parser.add_argument("--web-port", type=int, default=0)
+    parser.add_argument("--or-any", action="store_true", help="another web port if that one is taken")
     parser.add_argument("--log", type=Path, required=True)
     chosen = parser.parse_args(arguments)
     try:
-        asyncio.run(serve(smtp_port=chosen.smtp_port, web_port=chosen.web_port, log=chosen.log))
+        asyncio.run(serve(smtp_port=chosen.smtp_port, web_port=chosen.web_port, or_any=chosen.or_any, log=chosen.log))
     except OSError as error:
         print(f"The mail sink cannot listen: {error}", file=sys.stderr)
         return 2

@@ -8,10 +8,11 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
+from django.conf import settings
 from django.db import connection
 
+from pricing.keys import TooManyKeysError
 from winecellar import embedded
 from winecellar.demo import catalogue, ports, standing, summary
 from winecellar.demo.children import ChildDiedError, Children
@@ -46,30 +47,32 @@ class Options:
 def run(options: Options, stop: StopWish) -> int:
     """Run the demo. The exit code: 0 well, 1 something failed, 2 it cannot start, 130 stopped before its end."""
     say = Voice()
+    if settings.PRODUCTION:
+        say("The demo brings people with known passwords, so it does not run with WINECELLAR_ENV=production.")
+        return UNUSABLE
     folder = run_folder()
-    with alone_in(folder) as alone:
-        if not alone:
-            say("A demo is running here already. Stop that one first, with Ctrl-C where it runs.")
+    with alone_in(folder) as lock:
+        if lock is None:
+            say("A demo is running here already, or just ending. Stop it first, with Ctrl-C where it runs.")
             return UNUSABLE
         if not ports.is_free(options.port):
             other = ports.next_free(options.port)
             say(f"Port {options.port} is taken by another program. Choose another one: make demo PORT={other or '…'}")
             return UNUSABLE
-        return Demo(options, stop, say, folder).run()
+        return Demo(options, stop, say, Children(folder, lock)).run()
 
 
 class Demo:
     """One run, for which `run` is called once."""
 
-    def __init__(self, options: Options, stop: StopWish, say: Voice, folder: Path) -> None:
-        self._options, self._stop, self._say, self._folder = options, stop, say, folder
+    def __init__(self, options: Options, stop: StopWish, say: Voice, children: Children) -> None:
+        self._options, self._stop, self._say, self._children = options, stop, say, children
         self._seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
-        self._children = Children(folder)
         self._waiting = Waiting(stop, self._children)
         self._tally = Tally()
         self._mails: list[MailTaken] = []
         self._early_mails: list[MailTaken] = []
-        self._mail_log = MailLog(folder / "mail.jsonl")
+        self._mail_log = MailLog(children.folder / "mail.jsonl")
         self._names = Names(standing.wine_names(), {merchant.id: merchant.name for merchant in catalogue.MERCHANTS})
         self._screen: Screen | None = None
         self._feeding: Feeding | None = None
@@ -80,7 +83,7 @@ class Demo:
         except ToldToStopError:
             self._close_screen()
             return INTERRUPTED if self._feeding is None or self._options.seconds else self._take_leave()
-        except (ChildDiedError, NotReadyError) as failure:
+        except (ChildDiedError, NotReadyError, TooManyKeysError) as failure:
             self._close_screen()
             self._say(f"\n{failure}")
             return FAILED
@@ -93,7 +96,6 @@ class Demo:
         self._say()
         site = start_site(
             port=self._options.port,
-            folder=self._folder,
             children=self._children,
             waiting=self._waiting,
             say=self._say.step,
@@ -117,7 +119,7 @@ class Demo:
         self._say.step("The admin", f"{site.address}/admin/")
         self._say.step("Operate as", f"{operator.email}, password {operator.password}")
         self._say.step("Its mail", site.mail_address)
-        self._say.step("Logs", f"{self._folder.relative_to(embedded.ROOT)}/")
+        self._say.step("Logs", f"{self._children.folder.relative_to(embedded.ROOT)}/")
         self._say()
         self._say(
             f"  {len(catalogue.MERCHANTS)} merchants send prices now. Every {SECONDS_BETWEEN_NIGHTS:.0f} seconds it is "

@@ -45,15 +45,13 @@ class Site:
     keys: dict[str, str]
 
 
-def start_site(
-    *, port: int, folder: Path, children: Children, waiting: Waiting, say: Callable[[str, str], None]
-) -> Site:
+def start_site(*, port: int, children: Children, waiting: Waiting, say: Callable[[str, str], None]) -> Site:
     """Start all of it. Raises NotReadyError, ChildDiedError or ToldToStopError; the caller ends what was started."""
     address = f"http://{ports.HOST}:{port}"
     _postgres(children, waiting, say)
     _catalogue(waiting, say)
     keys = fresh_keys(now=timezone.now())
-    mail_log = folder / "mail.jsonl"
+    mail_log = children.folder / "mail.jsonl"
     smtp_port, mail_port = _mail_sink(mail_log, children, waiting)
     say("Mail sink", f"on port {smtp_port}")
     environment = {
@@ -97,8 +95,7 @@ def _catalogue(waiting: Waiting, say: Callable[[str, str], None]) -> None:
 def _mail_sink(log: Path, children: Children, waiting: Waiting) -> tuple[int, int]:
     """Start it; the port it takes mails on, and the one it shows them on."""
     log.unlink(missing_ok=True)
-    web_port = MAIL_PORT if ports.is_free(MAIL_PORT) else 0
-    command = ["-m", "winecellar.demo.mail_sink", "--web-port", str(web_port), "--log", str(log)]
+    command = ["-m", "winecellar.demo.mail_sink", "--web-port", str(MAIL_PORT), "--or-any", "--log", str(log)]
     sink = children.start("mail sink", command)
     _wait_for(sink, lambda: sink.log.read_bytes().endswith(b"}\n"), waiting)
     listening = json.loads(sink.log.read_text().splitlines()[-1])
