@@ -27,18 +27,22 @@ log = structlog.get_logger(__name__)
 class Application:
     """The handling of one claim. Use `run` once."""
 
-    def __init__(self, route: Route, handler: Apply, claim: queue.Claim, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        route: Route,
+        handler: Apply,
+        claim: queue.Claim,
+        stopping: Callable[[], bool],
+        on_attempt: Callable[[], None] = lambda: None,
+    ) -> None:
         self.route = route
         self.handler = handler
         self.claim = claim
         self.stopping = stopping
+        self.on_attempt = on_attempt
         self.applied = 0
         self._blocked: set[str] = set()  # keys with a message that went back: their later ones must wait
-        self._leased_at = self._transaction_at = time.monotonic()
-
-    def seconds_in_transaction(self) -> float:
-        """How long the present attempt has taken; read by the worker's main thread."""
-        return time.monotonic() - self._transaction_at
+        self._leased_at = time.monotonic()
 
     def run(self) -> int:
         """Settle every delivery of the claim; returns how many were applied. A lost connection is the caller's."""
@@ -77,7 +81,7 @@ class Application:
             self.applied += len(messages)
 
     def _in_one_transaction(self, messages: Sequence[Message]) -> None:
-        self._transaction_at = time.monotonic()
+        self.on_attempt()
         with structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id):
             with transaction.atomic():
                 acked = queue.ack(self.claim, self.route.name, messages)

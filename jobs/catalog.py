@@ -70,11 +70,15 @@ DO $$
 DECLARE
     month timestamptz := date_trunc('month', now(), 'UTC');
     upper timestamptz;
+    name text;
 BEGIN
     FOR i IN 0..{ahead} LOOP
         upper := date_trunc('month', month + interval '32 days', 'UTC');
-        EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF jobs_message FOR VALUES FROM (%L) TO (%L)',
-                       'jobs_message_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM'), month, upper);
+        name := 'jobs_message_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM');
+        IF to_regclass(name) IS NULL THEN
+            EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF jobs_message FOR VALUES FROM (%L) TO (%L)',
+                           name, month, upper);
+        END IF;
         month := upper;
     END LOOP;
 END $$
@@ -83,7 +87,7 @@ MONTHS_AHEAD = 3
 
 
 def ensure_message_partitions() -> None:
-    """Make the log's partitions for this month and the next ones; does nothing where they exist."""
+    """Make the log's partitions for this month and the next ones; takes no lock where they exist."""
     with connection.cursor() as cursor:
         cursor.execute(ENSURE_PARTITION.format(ahead=MONTHS_AHEAD))
 

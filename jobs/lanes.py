@@ -34,9 +34,30 @@ RECONNECT_SECONDS = (0.1, 5.0)
 NO_CONTROLS = queue.Controls()
 
 
+class Pulse:
+    """When a lane last began something that may take long: one exchange with the database, or one transaction.
+
+    Written by the lane, read by the worker's main thread. A lane that waits for work has none.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def beat(self) -> None:
+        self._since = time.monotonic()
+
+    def rest(self) -> None:
+        self._since = None
+
+    def age(self) -> float:
+        since = self._since
+        return 0.0 if since is None else time.monotonic() - since
+
+
 class Lane(Protocol):
     claimed: int  # deliveries, since the start
     applied: int
+    pulse: Pulse
 
     def overdue(self) -> str | None: ...
     def step(self) -> float: ...
@@ -86,8 +107,8 @@ class EffectLane:
         self.frontier = sweeper.frontier
         self.stopping = stopping
         self.claimed = self.applied = 0
+        self.pulse = Pulse()
         self._unsettled: queue.Claim | None = None
-        self._application: Application | None = None
 
     def step(self) -> float:
         """Claim one batch and settle it; returns how long to wait for more (0: look again at once)."""
@@ -109,17 +130,17 @@ class EffectLane:
         self.claimed += len(claim.messages)
         if claim.messages:
             self._unsettled = claim
-            self._application = Application(route, cast(Apply, route.handler), claim, self.stopping)
-            self.applied += self._application.run()
-            self._unsettled = self._application = None
+            application = Application(route, cast(Apply, route.handler), claim, self.stopping, self.pulse.beat)
+            self.applied += application.run()
+            self._unsettled = None
         return again
 
     def overdue(self) -> str | None:
         """What has hung here for longer than a lease, if anything: the server did not end it, so nothing here will."""
-        application = self._application
-        if application is None or application.seconds_in_transaction() < settings.VISIBILITY_TIMEOUT.total_seconds():
+        if self.pulse.age() < settings.VISIBILITY_TIMEOUT.total_seconds():
             return None
-        return application.claim.messages[0].event_id
+        claim = self._unsettled
+        return claim.messages[0].event_id if claim else "no answer from the database"
 
     def recover(self) -> None:
         """After a lost connection: what we held and did not settle goes back uncharged, if it is still ours."""
@@ -141,6 +162,7 @@ class ExternalLane:
         self.sweeper = sweeper
         self.frontier = sweeper.frontier
         (self.subscription,) = sweeper.subscriptions
+        self.pulse = Pulse()
         self.route = route
         self.stopping = stopping
         self.claimed = self.applied = 0
@@ -185,7 +207,9 @@ class ExternalLane:
         return self.performance.idle()
 
     def overdue(self) -> str | None:
-        """What has hung here for longer than an effect may take, if anything."""
+        """What has hung here for longer than an effect, or an exchange with the database, may take, if anything."""
+        if self.pulse.age() > settings.VISIBILITY_TIMEOUT.total_seconds():
+            return "no answer from the database"
         return self.performance.overdue(settings.EXTERNAL_TIME_LIMIT.total_seconds())
 
     def close(self) -> None:
@@ -221,11 +245,13 @@ def run(lane: Lane, frontier: Frontier, stopped: threading.Event) -> None:
     lost = False
     while not (stopped.is_set() and lane.idle()):
         try:
+            lane.pulse.beat()
             if lost:
                 lane.recover()
                 lost = False
                 log.info("lane.recovered")
             wait = lane.step()
+            lane.pulse.rest()
             backoff = RECONNECT_SECONDS[0]
             if wait and not (stopped.is_set() and lane.idle()):
                 frontier.wait(wait)
@@ -235,6 +261,7 @@ def run(lane: Lane, frontier: Frontier, stopped: threading.Event) -> None:
                 "lane.database_error", error=type(error).__name__, sqlstate=sqlstate(error), exc_info=unexpected
             )
             lost = True
+            lane.pulse.rest()
             _close_quietly()
             if stopped.is_set() and backoff >= RECONNECT_SECONDS[1]:
                 break  # told to stop while the database is away: the leases run out by themselves
@@ -244,6 +271,7 @@ def run(lane: Lane, frontier: Frontier, stopped: threading.Event) -> None:
             # A fault of ours, not of a message: say so loudly, drop the connection's state and go on.
             log.exception("lane.failed")
             lost = True
+            lane.pulse.rest()
             _close_quietly()
             stopped.wait(RECONNECT_SECONDS[1] / 5)
     lane.close()

@@ -111,7 +111,11 @@ taken AS MATERIALIZED (
 claimed AS (
     UPDATE jobs_delivery d
     SET visible_at = clock_timestamp() + %(lease)s * interval '1 second', lease_token = token.value,
-        receive_count = d.receive_count + 1, first_received_at = coalesce(d.first_received_at, clock_timestamp())
+        receive_count = d.receive_count + 1, first_received_at = coalesce(d.first_received_at, clock_timestamp()),
+        -- A lease still on it has run out: the attempt that nobody reported is noted here.
+        failures = CASE WHEN d.lease_token IS NULL THEN d.failures ELSE coalesce(d.failures, '[]') || jsonb_build_array(
+            jsonb_build_object('at', d.visible_at, 'receive', d.receive_count, 'error_class', 'LeaseExpired',
+                               'reason', 'its worker fell silent')) END
     FROM taken, token
     WHERE d.subscription_id = %(subscription)s AND d.part = %(part)s AND d.id = taken.id
     RETURNING d.id, d.message_id, d.published_at, d.receive_count

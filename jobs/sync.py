@@ -9,8 +9,11 @@ from jobs.subscriptions import load_routes
 
 
 def ensure_subscriptions() -> dict[str, int]:
-    """Create what is missing and return every route's subscription id. Changes nothing that exists, so that
-    an old worker starting late never narrows what newer code has declared."""
+    """Create what is missing and return every route's subscription id; each worker begins with it.
+
+    Changes nothing that exists, so that an old worker starting late never narrows what newer code has declared.
+    """
+    catalog.ensure_message_partitions()
     routes = load_routes()
     catalog.insert_missing_subscriptions(list(routes.values()))
     ids = catalog.subscription_ids()
