@@ -13,6 +13,7 @@ import pytest
 
 from winecellar.demo import ports
 from winecellar.demo.children import ChildDiedError, Children
+from winecellar.demo.folder import alone_in
 from winecellar.demo.stop import StopWish
 from winecellar.demo.waiting import ToldToStopError, Waiting
 
@@ -44,9 +45,10 @@ def until(condition):
 
 @pytest.fixture
 def children(tmp_path):
-    started = Children(tmp_path)
-    yield started
-    started.stop(patience=lambda: False)
+    with alone_in(tmp_path) as lock:
+        started = Children(tmp_path, lock)
+        yield started
+        started.stop(patience=lambda: False)
 
 
 def test_stop_ends_everything_the_leash_included(children):
@@ -86,7 +88,10 @@ def test_when_the_demo_is_killed_the_leash_ends_what_it_had_started(tmp_path):
         import sys, time
         from pathlib import Path
         from winecellar.demo.children import Children
-        children = Children(Path({str(tmp_path)!r}))
+        from winecellar.demo.folder import alone_in
+        folder = Path({str(tmp_path)!r})
+        lock = alone_in(folder)
+        children = Children(folder, lock.__enter__())
         child = children.start("one", ["-c", "import time; time.sleep(600)"])
         print(child.process.pid, children._leash.process.pid, flush=True)
         time.sleep(600)
@@ -98,6 +103,18 @@ def test_when_the_demo_is_killed_the_leash_ends_what_it_had_started(tmp_path):
     demo.kill()
     demo.wait()
     until(lambda: not alive(child) and not alive(leash))
+
+
+def test_a_folder_is_one_demos_until_its_leash_has_ended_too(tmp_path):
+    with alone_in(tmp_path) as lock:
+        children = Children(tmp_path, lock)
+        with alone_in(tmp_path) as second:
+            assert second is None
+    with alone_in(tmp_path) as while_the_leash_is_there:
+        assert while_the_leash_is_there is None
+    children.stop(patience=lambda: True)
+    with alone_in(tmp_path) as afterwards:
+        assert afterwards is not None
 
 
 def test_a_signal_wakes_whoever_waits_and_a_second_one_is_urgent(monkeypatch):

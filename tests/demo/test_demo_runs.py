@@ -19,9 +19,20 @@ SECONDS = 150
 
 
 @pytest.fixture
-def cluster(worker_id):
-    """The name of a cluster that no other test uses; it is removed afterwards, files and all."""
-    name = f"demo-test-{worker_id}-{os.getpid()}"
+def cluster():
+    """The name of a cluster that nobody has used; it is removed afterwards, files and all."""
+    yield from _named_and_removed("fresh")
+
+
+@pytest.fixture(scope="module")
+def used_cluster():
+    """The name of a cluster that the tests here share, one after the other, as one person's demos do."""
+    yield from _named_and_removed("used")
+
+
+def _named_and_removed(kind):
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "only")
+    name = f"demo-test-{kind}-{worker}-{os.getpid()}"
     yield name
     server = Cluster(name)
     server.stop("immediate")
@@ -30,18 +41,12 @@ def cluster(worker_id):
     (ROOT / "var" / f".{server.data.name}.lock").unlink(missing_ok=True)
 
 
-@pytest.fixture(scope="session")
-def worker_id(request):
-    """pytest-xdist's own, or a name for a run without it."""
-    return os.environ.get("PYTEST_XDIST_WORKER", "only")
-
-
-def start(cluster, *arguments):
+def start(cluster, *arguments, **more):
     environment = {key: value for key, value in os.environ.items() if key not in {"DATABASE_URL", "EMAIL_URL"}}
     return subprocess.Popen(
         [sys.executable, "-m", "winecellar.demo", *arguments],
         cwd=ROOT,
-        env={**environment, "WINECELLAR_PG_NAME": cluster, "WORKER_LISTEN": "true"},
+        env={**environment, "WINECELLAR_PG_NAME": cluster, "WORKER_LISTEN": "true", **more},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -93,6 +98,15 @@ def test_a_senseless_figure_is_refused_before_anything_is_started(cluster, wrong
     assert not Cluster(cluster).data.exists()
 
 
+def test_it_refuses_to_run_in_production_and_touches_nothing(cluster):
+    needed = {"SECRET_KEY": "x", "ALLOWED_HOSTS": "x", "SITE_URL": "https://x.example", "EMAIL_URL": "smtp://x.example"}
+    demo = start(cluster, WINECELLAR_ENV="production", **needed)
+    said, _ = demo.communicate(timeout=SECONDS)
+    assert demo.returncode == 2
+    assert "WINECELLAR_ENV=production" in said
+    assert not Cluster(cluster).data.exists()
+
+
 @pytest.mark.processes
 def test_a_bounded_demo_ends_well_and_leaves_no_process(cluster):
     demo = start(cluster, "--seconds", "8", "--port", str(free_port()), "--seed", "7", "--rate", "8")
@@ -124,8 +138,8 @@ def test_a_bounded_demo_ends_well_and_leaves_no_process(cluster):
     ],
     ids=["at once", "after Postgres", "among the processes", "while prices flow"],
 )
-def test_a_signal_at_any_moment_leaves_no_process(cluster, number, after, code):
-    demo = start(cluster, "--port", str(free_port()))
+def test_a_signal_at_any_moment_leaves_no_process(used_cluster, number, after, code):
+    demo = start(used_cluster, "--port", str(free_port()))
     for line in demo.stdout:
         if after in line:
             break
@@ -133,26 +147,26 @@ def test_a_signal_at_any_moment_leaves_no_process(cluster, number, after, code):
     said, _ = demo.communicate(timeout=SECONDS)
     assert demo.returncode == code, said
     assert "Traceback" not in said
-    assert_nothing_is_left(cluster)
+    assert_nothing_is_left(used_cluster)
 
 
 @pytest.mark.processes
-def test_a_second_demo_is_told_that_one_runs_and_after_kill_9_the_next_one_works(cluster):
-    first = start(cluster, "--port", str(free_port()))
+def test_a_second_demo_is_told_that_one_runs_and_after_kill_9_the_next_one_works(used_cluster):
+    first = start(used_cluster, "--port", str(free_port()))
     for line in first.stdout:
         if "MAIL" in line:
             break
-    second = start(cluster, "--port", str(free_port()))
+    second = start(used_cluster, "--port", str(free_port()))
     said, _ = second.communicate(timeout=SECONDS)
     assert second.returncode == 2
     assert "running here already" in said
     first.kill()
     first.wait()
     deadline = time.monotonic() + SECONDS
-    while left(cluster):
-        assert time.monotonic() < deadline, left(cluster)
+    while left(used_cluster):
+        assert time.monotonic() < deadline, left(used_cluster)
         time.sleep(0.1)
-    third = start(cluster, "--port", str(free_port()), "--seconds", "3")
+    third = start(used_cluster, "--port", str(free_port()), "--seconds", "3")
     said, _ = third.communicate(timeout=SECONDS)
     assert third.returncode == 0, said
-    assert_nothing_is_left(cluster)
+    assert_nothing_is_left(used_cluster)

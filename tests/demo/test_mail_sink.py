@@ -155,17 +155,11 @@ def test_both_ports_are_on_this_machine_only(sink):
                 assert probe.connect_ex((address, port)) != 0
 
 
-def test_a_port_that_is_taken_is_said_and_the_exit_code_is_2(sink, tmp_path):
+@pytest.mark.parametrize("option", ["--smtp-port", "--web-port"])
+def test_a_port_that_is_taken_is_said_and_the_exit_code_is_2(sink, tmp_path, option):
+    taken = {"--smtp-port": sink.smtp_port, "--web-port": sink.web_port}[option]
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "winecellar.demo.mail_sink",
-            "--smtp-port",
-            str(sink.smtp_port),
-            "--log",
-            tmp_path / "m",
-        ],
+        [sys.executable, "-m", "winecellar.demo.mail_sink", option, str(taken), "--log", tmp_path / "m"],
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -173,6 +167,16 @@ def test_a_port_that_is_taken_is_said_and_the_exit_code_is_2(sink, tmp_path):
     )
     assert done.returncode == 2
     assert "cannot listen" in done.stderr
+
+
+def test_another_web_port_is_taken_where_any_will_do(sink, tmp_path):
+    command = [sys.executable, "-m", "winecellar.demo.mail_sink", "--web-port", str(sink.web_port), "--or-any"]
+    other = subprocess.Popen([*command, "--log", str(tmp_path / "m")], stdout=subprocess.PIPE, text=True)
+    try:
+        assert json.loads(other.stdout.readline())["web_port"] not in {0, sink.web_port}
+    finally:
+        other.terminate()
+        assert other.wait(SECONDS) == 0
 
 
 def test_the_box_keeps_the_newest_and_logs_all(tmp_path):
