@@ -36,6 +36,7 @@ requirements: $(STAMP)  ## pin requirements*.in anew, with hashes
 stop: $(STAMP)  ## stop the embedded Postgres servers
 	@$(BIN)/python -m winecellar.embedded stop
 	@WINECELLAR_PG_NAME=postgres-test $(BIN)/python -m winecellar.embedded stop
+	@WINECELLAR_PG_NAME=demo $(BIN)/python -m winecellar.embedded stop
 
 clean: stop  ## remove the virtualenv and all local data
 	rm -rf $(VENV) var staticfiles

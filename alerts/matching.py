@@ -1,7 +1,8 @@
 """The alert-matching subscription: which alerts a price moves. Handles whole batches with a fixed number of queries.
 
 Guarantee: decision, notification, alert state and the `send_alert_email` command commit together with the ack.
-Locks the alerts it may change, in id order; reads the offers without locking (a newer one shows as "superseded").
+Each event is judged by the prices as consumed up to it; the offers, which may be ahead, only say whether its price is
+still current. Locks the alerts it may change, in id order; reads the offers without locking.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from django.db.models import Q
 from django.utils import timezone
 
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
-from alerts.models import Alert, Decision, Notification
+from alerts.models import Alert, Decision, Notification, SeenPrice
 from alerts.rules import Outcome, State, Verdict, judge_first_check, judge_price
 from jobs.errors import PermanentError
 from jobs.messages import Message, NewMessage
@@ -24,7 +25,20 @@ from jobs.outbox import publish
 from pricing.events import PriceChanged
 from pricing.models import Offer
 
-Prices = dict[str, Decimal]  # merchant id → price
+
+@dataclass(frozen=True)
+class Seen:
+    """A merchant's price as of the event being judged."""
+
+    price: Decimal
+    occurred_at: datetime
+    event_id: str
+
+
+Prices = dict[str, Seen]  # by merchant id
+
+
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -73,26 +87,30 @@ class _Outbox:
 def match(messages: Sequence[Message]) -> None:
     """Decide about every alert that these messages can move. Raises PermanentError for a message not of ours."""
     parsed = [FirstCheck.parse(m) if m.type == ALERT_CREATED else PriceChanged.parse(m) for m in messages]
-    offers = _current_offers({event.wine_id for event in parsed})
+    wine_ids = {event.wine_id for event in parsed}
+    offers = _current_offers(wine_ids)
     alerts = _alerts_that_may_move(parsed)
-    prices = _prices_before(parsed, offers)
+    prices = _prices_before(wine_ids, parsed, offers)
     outbox = _Outbox(now=timezone.now(), attributes={m.event_id: m.attributes for m in messages})
     for event in parsed:
         if isinstance(event, FirstCheck):
             for alert in alerts[event.wine_id]:
                 if alert.pk == event.alert_id:
-                    _first_check(alert, event, offers[event.wine_id], outbox)
-        else:
-            prices[event.wine_id][event.merchant_id] = event.new_price_usd
-            for alert in alerts[event.wine_id]:
-                if alert.merchant_id in (None, event.merchant_id):
-                    _price_moved(alert, event, offers[event.wine_id], prices[event.wine_id], outbox)
+                    _first_check(alert, event, offers[event.wine_id], prices[event.wine_id], outbox)
+            continue
+        before = prices[event.wine_id].get(event.merchant_id)
+        if before is None or before.occurred_at <= event.occurred_at:  # a redriven event may be older
+            prices[event.wine_id][event.merchant_id] = Seen(event.new_price_usd, event.occurred_at, event.event_id)
+        for alert in alerts[event.wine_id]:
+            if alert.merchant_id in (None, event.merchant_id):
+                _price_moved(alert, event, offers[event.wine_id], prices[event.wine_id], outbox)
+    _remember(parsed, prices)
     _write(outbox)
 
 
 def _price_moved(alert: Alert, event: PriceChanged, offers: dict[str, Offer], prices: Prices, outbox: _Outbox) -> None:
     offer = offers.get(event.merchant_id)
-    relevant = [price for merchant, price in prices.items() if alert.merchant_id in (None, merchant)]
+    relevant = [seen.price for merchant, seen in prices.items() if alert.merchant_id in (None, merchant)]
     verdict = judge_price(
         state=State(alert.state),
         threshold=alert.threshold_usd,
@@ -109,23 +127,23 @@ def _price_moved(alert: Alert, event: PriceChanged, offers: dict[str, Offer], pr
     outbox.note(alert, event.event_id, verdict, price=event.new_price_usd, merchant=merchant)
 
 
-def _first_check(alert: Alert, event: FirstCheck, offers: dict[str, Offer], outbox: _Outbox) -> None:
-    relevant = [offer for offer in offers.values() if alert.merchant_id in (None, offer.merchant_id)]
-    best = min(relevant, key=lambda offer: offer.price_usd, default=None)
+def _first_check(alert: Alert, event: FirstCheck, offers: dict[str, Offer], prices: Prices, outbox: _Outbox) -> None:
+    relevant = {merchant: seen for merchant, seen in prices.items() if alert.merchant_id in (None, merchant)}
+    best = min(relevant, key=lambda merchant: relevant[merchant].price, default=None)
+    offer = offers.get(best) if best else None
     verdict = judge_first_check(
-        state=State(alert.state), threshold=alert.threshold_usd, best_now=best.price_usd if best else None
+        state=State(alert.state),
+        threshold=alert.threshold_usd,
+        best_now=relevant[best].price if best else None,
+        current=bool(best and offer and offer.event_id == relevant[best].event_id),
     )
     if verdict is None:
         return
+    name = offer.merchant.name if offer else ""
     if best and verdict.outcome is Outcome.MAILED:
-        _notify(alert, event.event_id, outbox, None, best.price_usd, best.merchant.name, best.occurred_at)
-    outbox.note(
-        alert,
-        event.event_id,
-        verdict,
-        price=best.price_usd if best else None,
-        merchant=best.merchant.name if best else "",
-    )
+        seen = relevant[best]
+        _notify(alert, event.event_id, outbox, None, seen.price, name, seen.occurred_at)
+    outbox.note(alert, event.event_id, verdict, price=relevant[best].price if best else None, merchant=name)
 
 
 def _notify(
@@ -178,18 +196,45 @@ def _alerts_that_may_move(events: Iterable[FirstCheck | PriceChanged]) -> dict[s
 
 
 def _prices_before(
-    events: Iterable[FirstCheck | PriceChanged], offers: dict[str, dict[str, Offer]]
+    wine_ids: set[str], events: Iterable[FirstCheck | PriceChanged], offers: dict[str, dict[str, Offer]]
 ) -> dict[str, Prices]:
-    """What each wine cost at each merchant before the batch: today's offers, with the batch's changes undone."""
+    """What each wine cost at each merchant before this batch, as matching has consumed it.
+
+    An offer that matching never saw change (it was loaded, not announced) counts as it is, or as it was before its
+    first event here.
+    """
     prices: dict[str, Prices] = defaultdict(dict)
     for wine_id, by_merchant in offers.items():
-        prices[wine_id] = {merchant: offer.price_usd for merchant, offer in by_merchant.items()}
+        for merchant, offer in by_merchant.items():
+            prices[wine_id][merchant] = Seen(offer.price_usd, offer.occurred_at, offer.event_id)
     for event in reversed([event for event in events if isinstance(event, PriceChanged)]):
-        if event.old_price_usd is None:
-            prices[event.wine_id].pop(event.merchant_id, None)
-        else:
-            prices[event.wine_id][event.merchant_id] = event.old_price_usd
+        prices[event.wine_id].pop(event.merchant_id, None)
+        if event.old_price_usd is not None:
+            prices[event.wine_id][event.merchant_id] = Seen(event.old_price_usd, LONG_AGO, "")
+    for row in SeenPrice.objects.filter(wine_id__in=wine_ids):
+        prices[row.wine_id][row.merchant_id] = Seen(row.price_usd, row.occurred_at, row.event_id)
     return prices
+
+
+def _remember(events: Iterable[FirstCheck | PriceChanged], prices: dict[str, Prices]) -> None:
+    """Note what has been consumed, for the next batch."""
+    moved = {(event.wine_id, event.merchant_id) for event in events if isinstance(event, PriceChanged)}
+    rows = [
+        SeenPrice(
+            wine_id=wine_id,
+            merchant_id=merchant,
+            price_usd=prices[wine_id][merchant].price,
+            occurred_at=prices[wine_id][merchant].occurred_at,
+            event_id=prices[wine_id][merchant].event_id,
+        )
+        for wine_id, merchant in sorted(moved)
+    ]
+    SeenPrice.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["wine", "merchant"],
+        update_fields=["price_usd", "occurred_at", "event_id"],
+    )
 
 
 def _write(outbox: _Outbox) -> None:

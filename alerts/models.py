@@ -51,6 +51,25 @@ class Alert(models.Model):
         return f"{self.wine_id} at ${self.threshold_usd} or less"
 
 
+class SeenPrice(models.Model):
+    """What a wine cost at a merchant as matching has consumed it: the offer, but never ahead of the events.
+
+    Judging by the offers themselves would let a price whose event still waits decide what an earlier one did.
+    """
+
+    wine = models.ForeignKey(Wine, on_delete=models.CASCADE, db_index=False)
+    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, db_index=False)
+    price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
+    occurred_at = models.DateTimeField()
+    event_id = models.TextField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(name="alerts_seenprice_identity", fields=["wine", "merchant"]),)
+
+    def __str__(self) -> str:
+        return f"{self.wine_id} at {self.merchant_id}: ${self.price_usd}"
+
+
 class Decision(models.Model):
     """What matching made of one event for one alert, and why. Append-only; shown on the alert's page."""
 

@@ -70,12 +70,17 @@ def judge_price(
     return Verdict(State.FIRED, Outcome.MAILED, "at your target" if price == threshold else "below your target")
 
 
-def judge_first_check(*, state: State, threshold: Decimal, best_now: Decimal | None) -> Verdict | None:
-    """A new or changed alert against the best relevant offer as it is; None if it was checked already."""
+def judge_first_check(*, state: State, threshold: Decimal, best_now: Decimal | None, current: bool) -> Verdict | None:
+    """A new or changed alert against the best relevant offer; None if it was checked already.
+
+    `current`: whether that offer is still so as we look; if not, the event that changed it stands next in line.
+    """
     if state is not State.PENDING:
         return None
     if best_now is None:
         return Verdict(State.ARMED, Outcome.ARMED, "first check: nobody offers it now")
+    if best_now <= threshold and not current:
+        return Verdict(State.ARMED, Outcome.NOT_MAILED, "superseded: a newer price had arrived before we looked")
     if best_now <= threshold:
         return Verdict(State.FIRED, Outcome.MAILED, "first check: already at or below your target")
     return Verdict(State.ARMED, Outcome.ARMED, "first check: above your target")

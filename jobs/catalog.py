@@ -98,7 +98,8 @@ def drop_message_partitions(older_than: datetime) -> list[str]:
         cursor.execute(
             "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
             " WHERE i.inhparent = 'jobs_message'::regclass AND c.relname ~ '^jobs_message_[0-9]{4}_[0-9]{2}$'"
-            " AND (replace(right(c.relname, 7), '_', '-') || '-01T00:00Z')::timestamptz + interval '1 month' <= %s ORDER BY 1",
+            " AND (replace(right(c.relname, 7), '_', '-') || '-01T00:00Z')::timestamptz + interval '1 month' <= %s"
+            " ORDER BY 1",
             [older_than],
         )
         names = [name for (name,) in cursor.fetchall()]

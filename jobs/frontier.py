@@ -32,6 +32,7 @@ class Frontier:
     def __init__(self) -> None:
         self._states: dict[Partition, _State] = {}
         self._limits: dict[int, int] = {}
+        self._open: set[int] | None = None  # subscriptions that may be handed out; None until the first sweep
         self._ready: set[Partition] = set()
         self._busy: set[Partition] = set()
         self._condition = threading.Condition()
@@ -51,19 +52,20 @@ class Frontier:
     def release(self, partition: Partition, *, more: bool) -> None:
         with self._condition:
             self._busy.discard(partition)
-            if more:
+            if more and (self._open is None or partition[0] in self._open):
                 self._ready.add(partition)
                 self._condition.notify()
 
     def announce(self, partitions: Iterable[Partition]) -> None:
         """These may have work: said by a sweep, or by a notification."""
         with self._condition:
-            self._ready.update(partitions)
+            self._ready.update(p for p in partitions if self._open is None or p[0] in self._open)
             self._condition.notify_all()
 
     def restrict(self, subscriptions: set[int], limits: dict[int, int]) -> None:
-        """Forget what is ready elsewhere (paused), and hold at most so many partitions of these at once."""
+        """Hand out these subscriptions only (others are paused), and at most so many partitions of each at once."""
         with self._condition:
+            self._open = subscriptions
             self._ready = {partition for partition in self._ready if partition[0] in subscriptions}
             self._limits = limits
 

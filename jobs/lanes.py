@@ -89,13 +89,12 @@ class Sweeper:
             interval = settings.WORKER_POLL_INTERVAL.total_seconds()
             self._due = time.monotonic() + random.uniform(interval / 2, interval)  # noqa: S311
         self.frontier.look_from_the_front()
-        ready = queue.ready_partitions(list(self.subscriptions), self.frontier.marks())
-        self.frontier.announce(ready)
         self._controls = queue.controls()
         self.frontier.restrict(
             {subscription for subscription in self.subscriptions if not self.controls(subscription).paused},
             {s: c.concurrency for s, c in self._controls.items() if c.concurrency is not None},
         )
+        self.frontier.announce(queue.ready_partitions(list(self.subscriptions), self.frontier.marks()))
         return max(self._due - time.monotonic(), 0.0)
 
 

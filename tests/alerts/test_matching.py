@@ -1,6 +1,8 @@
 """Prices meet alerts: through the real worker code, on real Postgres."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from alerts.events import ALERT_CREATED
 from alerts.models import Alert, Decision, Notification
+from jobs import control
 from jobs.messages import NewMessage
 from jobs.models import DeadLetter, Delivery, LoggedMessage, ProcessedMessage
 from jobs.outbox import publish
@@ -21,6 +24,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def state(watch: Alert) -> str:
     watch.refresh_from_db()
     return watch.state
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Claims of one message, so that what waits behind is not in the same batch."""
+    control.limit(name="alert-matching", batch=1)
+    yield
+    control.limit(name="alert-matching", batch=None)
 
 
 def first_check(watch: Alert) -> str:
@@ -89,6 +100,35 @@ def test_a_fall_after_a_rise_in_one_batch_is_one_mail_for_the_last_price() -> No
     price("170.00", minutes=1)
     last = price("150.00", minutes=2)
     drain(["alert-matching"])
+    assert [c["event_id"] for c in commands()] == [last.event_id]
+
+
+def test_a_price_whose_event_still_waits_does_not_decide_what_an_earlier_one_did() -> None:
+    """Two merchants; the second falls while the first one's rise is still in the queue: it did rise above."""
+    first, second = merchant("1", "First"), merchant("2", "Second")
+    watch = alert("160.00")
+    price("150.00", at=first)
+    price("170.00", at=second)
+    drain(["alert-matching"])
+    assert state(watch) == "fired"
+    price("165.00", at=first, minutes=1)
+    with one_at_a_time():
+        price("155.00", at=second, minutes=2)
+        drain(["alert-matching"])
+    assert [d.outcome for d in Decision.objects.order_by("id")] == ["mailed", "armed", "mailed"]
+
+
+def test_a_first_check_that_sees_a_price_still_in_the_queue_tells_it_once() -> None:
+    shop, other = merchant("1", "Shop"), merchant("2", "Other")
+    price("170.00", at=shop)
+    price("180.00", at=other)
+    drain(["alert-matching"])
+    watch = alert("160.00", state="pending")
+    first_check(watch)
+    price("185.00", at=other, minutes=1)
+    last = price("150.00", at=shop, minutes=2)
+    with one_at_a_time():
+        drain(["alert-matching"])
     assert [c["event_id"] for c in commands()] == [last.event_id]
 
 

@@ -35,20 +35,22 @@ def test_what_a_price_does_to_an_alert(
 
 
 @pytest.mark.parametrize(
-    ("state", "best_now", "expected"),
+    ("state", "best_now", "current", "expected"),
     [
-        (State.PENDING, None, (State.ARMED, Outcome.ARMED)),
-        (State.PENDING, ABOVE, (State.ARMED, Outcome.ARMED)),
-        (State.PENDING, AT, (State.FIRED, Outcome.MAILED)),
-        (State.PENDING, BELOW, (State.FIRED, Outcome.MAILED)),
-        (State.ARMED, BELOW, None),
-        (State.FIRED, BELOW, None),
+        (State.PENDING, None, False, (State.ARMED, Outcome.ARMED)),
+        (State.PENDING, ABOVE, True, (State.ARMED, Outcome.ARMED)),
+        (State.PENDING, ABOVE, False, (State.ARMED, Outcome.ARMED)),
+        (State.PENDING, AT, True, (State.FIRED, Outcome.MAILED)),
+        (State.PENDING, BELOW, True, (State.FIRED, Outcome.MAILED)),
+        (State.PENDING, BELOW, False, (State.ARMED, Outcome.NOT_MAILED)),
+        (State.ARMED, BELOW, True, None),
+        (State.FIRED, BELOW, True, None),
     ],
 )
 def test_what_the_first_check_does(
-    state: State, best_now: Decimal | None, expected: tuple[State, Outcome] | None
+    state: State, best_now: Decimal | None, current: bool, expected: tuple[State, Outcome] | None
 ) -> None:
-    verdict = judge_first_check(state=state, threshold=TARGET, best_now=best_now)
+    verdict = judge_first_check(state=state, threshold=TARGET, best_now=best_now, current=current)
     assert (verdict and (verdict.state, verdict.outcome)) == expected
 
 

@@ -1,6 +1,7 @@
 """The queue under test: its own routes, and a table its handlers write to."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.jobs import routes
 def queue_db(transactional_db: None, settings: Any) -> Iterator[None]:
     """A database whose subscriptions are those of tests/jobs/routes.py and no others."""
     settings.QUEUE_ROUTES = "tests.jobs.routes"
+    settings.RETRY_BACKOFF_BASE = timedelta(hours=10)  # no retry comes due within a test by itself
     load_routes.cache_clear()
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM jobs_subscription")

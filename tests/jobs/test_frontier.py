@@ -62,6 +62,11 @@ def test_paused_subscriptions_are_forgotten() -> None:
     frontier.restrict({2}, {})
     assert frontier.take() == (2, 0)
     assert frontier.take() is None
+    frontier.announce([(1, 0)])
+    assert frontier.take() is None, "a notification opens nothing that is paused"
+    frontier.restrict({1, 2}, {})
+    frontier.announce([(1, 0)])
+    assert frontier.take() == (1, 0)
 
 
 def test_no_more_partitions_of_a_subscription_are_held_at_once_than_its_limit() -> None:
