@@ -1,6 +1,7 @@
 """From claim to settlement: effects once, failures bounded, order kept, fences held."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -155,7 +156,8 @@ def test_an_unknown_failure_is_retried_and_buried_at_the_fifth_receive(send: Any
     assert effects() == [later], "the key's later messages flow on"
 
 
-def test_retry_after_is_the_floor_of_the_wait(send: Any) -> None:
+def test_retry_after_is_the_floor_of_the_wait(send: Any, settings: Any) -> None:
+    settings.RETRY_BACKOFF_BASE = timedelta(seconds=1)
     (event_id,) = send("a", type_="do_loosely")
     fail_on([event_id], TransientError("429", retry_after=120))
     drain(["loose"])
