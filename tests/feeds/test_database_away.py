@@ -22,6 +22,7 @@ def test_a_database_that_is_down(feed, wine, monkeypatch):
     with monkeypatch.context() as patch:
         options = {**connection.settings_dict["OPTIONS"], "host": "/nowhere"}
         patch.setitem(connection.settings_dict, "OPTIONS", options)
+        patch.setitem(connection.settings_dict, "HOST", "/nowhere")
         unavailable(feed.post(observation()))
         connection.close()
     assert nothing_written()
