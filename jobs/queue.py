@@ -70,19 +70,21 @@ def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timede
 #   chosen   a suspect (its holder fell silent) alone, if it is the oldest that may go; else the oldest batch without
 #   locked   those rows, visibility checked again on the newest version, since the snapshot may be older than another
 #            worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks
-#   taken    where one was skipped, the later ones of its group stay too
+#   taken    where one was skipped, the later ones of its group stay too; found again by place (ctid), which cannot
+#            change while we hold the lock
+# The first row says what was seen, the others are the messages.
 # {group} is the key when ordered, else the id. A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and
 # claim more than the limit (Postgres bug #15715).
 CLAIM = """
 WITH token AS MATERIALIZED (SELECT nextval('jobs_lease_token') AS value),
 win AS MATERIALIZED (
-    SELECT id, key, visible_at <= clock_timestamp() AS visible, lease_token IS NOT NULL AS leased
+    SELECT ctid AS tid, id, key, visible_at <= clock_timestamp() AS visible, lease_token IS NOT NULL AS leased
     FROM jobs_delivery
     WHERE subscription_id = %(subscription)s AND part = %(part)s AND id >= %(mark)s AND {passable}
     ORDER BY id LIMIT %(window)s
 ),
 ranked AS MATERIALIZED (
-    SELECT id, {group} AS grp,
+    SELECT tid, id, {group} AS grp,
            bool_and(visible AND NOT leased) OVER earlier AS clear,
            visible AND leased AND row_number() OVER earlier = 1 AS suspect
     FROM win WINDOW earlier AS (PARTITION BY {group} ORDER BY id)
@@ -91,20 +93,20 @@ oldest AS MATERIALIZED (
     SELECT min(id) FILTER (WHERE clear) AS clear, min(id) FILTER (WHERE suspect) AS suspect FROM ranked
 ),
 chosen AS MATERIALIZED (
-    SELECT ranked.id, ranked.grp FROM ranked, oldest
+    SELECT ranked.tid, ranked.id, ranked.grp FROM ranked, oldest
     WHERE CASE WHEN oldest.suspect < coalesce(oldest.clear, oldest.suspect + 1)
                THEN ranked.id = oldest.suspect ELSE ranked.clear END
     ORDER BY ranked.id LIMIT %(batch)s
 ),
 locked AS MATERIALIZED (
-    SELECT d.id FROM jobs_delivery d
-    WHERE d.subscription_id = %(subscription)s AND d.part = %(part)s AND d.id IN (SELECT id FROM chosen)
+    SELECT d.ctid AS tid, d.id FROM jobs_delivery d
+    WHERE d.ctid = ANY (ARRAY(SELECT tid FROM chosen)) AND d.subscription_id = %(subscription)s AND d.part = %(part)s
       AND d.visible_at <= clock_timestamp()
     ORDER BY d.id FOR UPDATE SKIP LOCKED
 ),
 taken AS MATERIALIZED (
-    SELECT id FROM (
-        SELECT chosen.id, bool_and(locked.id IS NOT NULL) OVER (PARTITION BY chosen.grp ORDER BY chosen.id) AS held
+    SELECT tid FROM (
+        SELECT locked.tid, bool_and(locked.id IS NOT NULL) OVER (PARTITION BY chosen.grp ORDER BY chosen.id) AS held
         FROM chosen LEFT JOIN locked USING (id)
     ) prefix WHERE held
 ),
@@ -116,23 +118,25 @@ claimed AS (
         failures = CASE WHEN d.lease_token IS NULL THEN d.failures ELSE coalesce(d.failures, '[]') || jsonb_build_array(
             jsonb_build_object('at', d.visible_at, 'receive', d.receive_count, 'error_class', 'LeaseExpired',
                                'reason', 'its worker fell silent')) END
-    FROM taken, token
-    WHERE d.subscription_id = %(subscription)s AND d.part = %(part)s AND d.id = taken.id
+    FROM token
+    WHERE d.ctid = ANY (ARRAY(SELECT tid FROM taken))
     RETURNING d.id, d.message_id, d.published_at, d.receive_count
 )
-SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'), m.published_at,
-       claimed.receive_count, token.value, look.seen, look.first, look.blocked, look.xmin, look.xmax
-FROM token
-CROSS JOIN (
-    SELECT count(*) AS seen, min(id) AS first,
+SELECT NULL::bigint AS id, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL::timestamptz, NULL::int,
+       token.value, look.*
+FROM token, (
+    SELECT count(*), min(id),
            CASE WHEN count(*) = %(window)s AND NOT EXISTS (SELECT FROM taken)
-                THEN array_agg(DISTINCT key) END AS blocked,
-           pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
-           pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+                THEN (SELECT array_agg(DISTINCT key) FROM win) END,
+           pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+           pg_snapshot_xmax(pg_current_snapshot())::text::bigint
     FROM win
 ) look
-LEFT JOIN (claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id) ON true
-ORDER BY claimed.id
+UNION ALL
+SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'), m.published_at,
+       claimed.receive_count, NULL, NULL, NULL, NULL, NULL, NULL
+FROM claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id
+ORDER BY id NULLS FIRST
 """
 CLAIM_ORDERED = CLAIM.format(group="key", passable="key <> ALL (%(blocked)s)")
 # Without an order only the delivery itself can be blocked, so what is not visible is passed over.
@@ -193,8 +197,8 @@ def claim(
             },
         )
         rows = cursor.fetchall()
-    messages = [Message(*row[:9]) for row in rows if row[0] is not None]
-    return Claim(partition, rows[0][9], messages, Look(*rows[0][10:15]))
+    first = rows[0]
+    return Claim(partition, first[9], [Message._make(row[:9]) for row in rows[1:]], Look(*first[10:]))
 
 
 # --- Settling: ack, renew, put back, bury -----------------------------------------------------------------------
