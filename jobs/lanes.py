@@ -80,13 +80,16 @@ class Sweeper:
         """What the operator had set at the last sweep."""
         return self._controls.get(subscription, NO_CONTROLS)
 
-    def sweep(self, *, now: bool = False) -> float:
-        """Announce what is ready if a poll is due, else nothing; returns the seconds until the next is due."""
+    def sweep(self, *, now: bool = False, busy: bool = False) -> float:
+        """Announce what is ready if a poll is due, else nothing; returns the seconds until the next is due.
+
+        Where there is work already (`busy`) it may be late by one interval, so that what was announced is not held up.
+        """
+        interval = settings.WORKER_POLL_INTERVAL.total_seconds()
         with self._lock:
             left = self._due - time.monotonic()
-            if left > 0 and not now:
-                return left
-            interval = settings.WORKER_POLL_INTERVAL.total_seconds()
+            if left > (-interval if busy else 0.0) and not now:
+                return max(left, 0.0)
             self._due = time.monotonic() + random.uniform(interval / 2, interval)  # noqa: S311
         self.frontier.look_from_the_front()
         self._controls = queue.controls()
@@ -111,12 +114,12 @@ class EffectLane:
 
     def step(self) -> float:
         """Claim one batch and settle it; returns how long to wait for more (0: look again at once)."""
-        until_next_sweep = self.sweeper.sweep()
         partition = self.frontier.take()
         if partition is None:
-            return until_next_sweep
+            return self.sweeper.sweep()
         more = True
         try:
+            self.sweeper.sweep(busy=True)
             more = self._work(partition)
         finally:
             self.frontier.release(partition, more=more)

@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 class Subscription(models.Model):
     """A consumer's own queue over one or more message types. Declared in winecellar/routes.py.
 
-    `message_types`, `ordered` and `salt` follow the code. The rest belongs to the operator, takes effect within one
-    poll and without a restart, and is changed by `manage.py subscriptions`.
+    `message_types`, `ordered` and `salt` follow the code. The rest belongs to the operator, takes effect within
+    two polls and without a restart, and is changed by `manage.py subscriptions`.
     """
 
     id = models.SmallAutoField(primary_key=True)
