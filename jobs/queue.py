@@ -70,8 +70,8 @@ def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timede
 #   chosen   a suspect (its holder fell silent) alone, if it is the oldest that may go; else the oldest batch without
 #   locked   those rows, visibility checked again on the newest version, since the snapshot may be older than another
 #            worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks
-#   taken    where one was skipped, the later ones of its group stay too; found again by place (ctid), which cannot
-#            change while we hold the lock
+#   taken    where one was skipped, or has moved since the window was read, the later ones of its group stay too; found
+#            again by place (ctid), which cannot change while we hold the lock
 # The first row says what was seen, the others are the messages.
 # {group} is the key when ordered, else the id. A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and
 # claim more than the limit (Postgres bug #15715).
@@ -106,7 +106,8 @@ locked AS MATERIALIZED (
 ),
 taken AS MATERIALIZED (
     SELECT tid FROM (
-        SELECT locked.tid, bool_and(locked.id IS NOT NULL) OVER (PARTITION BY chosen.grp ORDER BY chosen.id) AS held
+        SELECT locked.tid, bool_and(coalesce(locked.tid = chosen.tid, false))
+                           OVER (PARTITION BY chosen.grp ORDER BY chosen.id) AS held
         FROM chosen LEFT JOIN locked USING (id)
     ) prefix WHERE held
 ),

@@ -140,6 +140,9 @@ class QueueMachine(RuleBasedStateMachine):
     # --- Publishing ---------------------------------------------------------------------------------------------
 
     @rule(keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=4), type_=st.sampled_from(TYPES))
+    def publish_some(self, keys: list[str], type_: str) -> None:
+        self.publish(keys, type_)
+
     def publish(self, keys: list[str], type_: str) -> None:
         keys = [key for key in keys if not self.late or key != self.late[0]]  # its publisher holds the lock
         with transaction.atomic():
@@ -232,6 +235,21 @@ class QueueMachine(RuleBasedStateMachine):
                 self.reference.take(expected, claim.token)
                 receives = [self.reference.deliveries[i].receives for i in expected]
                 assert [m.receive_count for m in claim.messages] == receives
+
+    @precondition(lambda self: not self.late and not all(worker.claim for worker in self.workers))
+    @rule(pick=PICK, key=st.sampled_from(KEYS), backlog=st.integers(2, 6))
+    def a_hot_key_waits(self, pick: int, key: str, backlog: int) -> None:
+        """Its first delivery is in backoff, its backlog fills the window; the others must not wait for it."""
+        others = [other for other in KEYS if other != key]
+        self.publish([key] * backlog + others, "thing.happened")
+        ours = sorted(i for i, d in self.reference.deliveries.items() if (d.consumer, d.key) == ("strict", key))
+        first = self.reference.deliveries[ours[0]]
+        if first.token is None:
+            first.visible = False
+            with connection.cursor() as cursor:
+                cursor.execute("UPDATE jobs_delivery SET visible_at = 'infinity' WHERE id = %s", [first.id])
+        idle = [worker for worker in self.workers if not worker.claim]
+        self.claim_for(idle[pick % len(idle)], "strict", 1)
 
     @rule(pick=PICK)
     def sweep(self, pick: int) -> None:

@@ -75,6 +75,17 @@ ORDER BY id NULLS FIRST
 """
 
 
+# A chosen row is held if it was locked and has not moved since the window was read.
+HELD = "coalesce(locked.tid = chosen.tid, false)"
+PREFIX_HELD = f"bool_and({HELD})\n                           OVER (PARTITION BY chosen.grp ORDER BY chosen.id)"
+
+
+def _by_id_then_by_place(patch: pytest.MonkeyPatch) -> None:
+    """A row that has moved is locked where it is now, and then looked for where it was."""
+    in_sql("d.ctid = ANY (ARRAY(SELECT tid FROM chosen))", "d.id IN (SELECT id FROM chosen)", *CLAIMS)(patch)
+    in_sql(HELD, "locked.id IS NOT NULL", *CLAIMS)(patch)
+
+
 def _by_the_snapshot_alone(patch: pytest.MonkeyPatch) -> None:
     """Rows are found again by id, in whatever version they are by now, and not looked at a second time."""
     for old, new in (
@@ -82,6 +93,7 @@ def _by_the_snapshot_alone(patch: pytest.MonkeyPatch) -> None:
         ("      AND d.visible_at <= clock_timestamp()\n", ""),
         ("SELECT tid FROM (", "SELECT id FROM ("),
         ("SELECT locked.tid, bool_and", "SELECT chosen.id, bool_and"),
+        (HELD, "locked.id IS NOT NULL"),
         (
             "d.ctid = ANY (ARRAY(SELECT tid FROM taken))",
             "(d.subscription_id, d.part) = (%(subscription)s, %(part)s) AND d.id IN (SELECT id FROM taken)",
@@ -236,17 +248,13 @@ MUTATIONS = [
         "claim goes on after a skipped row of its key",
         "I5",
         claims.a_stalled_claim_leaves_the_later_messages_of_a_key_it_cannot_have,
-        in_sql(
-            "bool_and(locked.id IS NOT NULL) OVER (PARTITION BY chosen.grp ORDER BY chosen.id)",
-            "locked.id IS NOT NULL",
-            *CLAIMS,
-        ),
+        in_sql(PREFIX_HELD, HELD, *CLAIMS),
     ),
     Mutation(
         "claim locks rows by id and updates them by place",
         "I5",
         claims.a_stalled_claim_takes_a_key_from_its_first_message_on,
-        in_sql("d.ctid = ANY (ARRAY(SELECT tid FROM chosen))", "d.id IN (SELECT id FROM chosen)", *CLAIMS),
+        _by_id_then_by_place,
     ),
     Mutation(
         "claim without receive_count + 1",
