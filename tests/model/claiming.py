@@ -38,7 +38,7 @@ class Claiming(Setup):
             learned = self._learn(w, worker, sub, window[0].id)
             chosen = self._choose(window, number)
             if chosen:
-                held = tuple(Held(row.id, row.message, 0) for row in chosen)
+                held = tuple(Held(row.id, row.message, row.receives) for row in chosen)
                 looked = learned._replace(phase=LOOKED, sub=sub, claimed=held)
                 names = ", ".join(map(name, chosen))
                 yield Step(f"worker {number} looks and chooses {names}", with_worker(w, number, looked))
@@ -108,7 +108,7 @@ class Claiming(Setup):
         for wanted in worker.claimed:
             key = self.keys[wanted.message]
             row = rows[place[wanted.id]] if wanted.id in place else None
-            if row is None or not self._lockable(row, number, locked):
+            if row is None or not self._lockable(row, wanted, number, locked):
                 skipped.add(key)
             elif key not in skipped or self.broken is Broken.CLAIM_AFTER_A_SKIPPED_ROW:
                 if (row.token and not row.visible) or row.id in locked:
@@ -132,7 +132,9 @@ class Claiming(Setup):
         after = with_worker(with_rows(w, tuple(rows)), number, claim)
         return Step(f"worker {number} takes {', '.join(str(one.id) for one in held)}", after, broken=broken)
 
-    def _lockable(self, row: Row, number: int, locked: set[int]) -> bool:
+    def _lockable(self, row: Row, wanted: Held, number: int, locked: set[int]) -> bool:
+        """Whether it is still as it was seen. A row that was taken and given back has moved too; here it may be had."""
         if row.id in locked and self.broken is not Broken.CLAIM_IGNORES_LOCKS:
             return False
-        return self._sees(row, number) or self.broken is Broken.CLAIM_BY_OLD_SNAPSHOT
+        same = self._sees(row, number) and row.receives == wanted.receives
+        return same or self.broken is Broken.CLAIM_BY_OLD_SNAPSHOT

@@ -197,10 +197,8 @@ class Protocol(Claiming, Settling):
     # --- Time, and an operator's redrive ------------------------------------------------------------------------
 
     def _pass_time(self, w: World) -> Iterator[Step]:
-        # Blame is promised to who keeps time: no lease of a live worker runs out, no claim lasts longer than one.
+        # Blame is promised to who keeps time: no lease of a live worker runs out.
         punctual = self.poison is not None
-        if punctual and any(worker.phase == LOOKED for worker in w.workers):
-            return
         for index, row in enumerate(w.rows):
             if not row.visible and (not punctual or row.token in (NOBODY, SILENT)):
                 after = with_rows(w, put(w.rows, index, row._replace(visible=True)))

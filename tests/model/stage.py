@@ -216,6 +216,17 @@ def claim_with_mark(frontier: Frontier, name: str) -> queue.Claim:
     return lanes.claim_from(frontier, partition(name), load_routes()[name], 20)[0]
 
 
+def move_mark_past(frontier: Frontier, name: str, delivery: int, *, seconds: float = 15.0) -> bool:
+    """Work until the mark has passed this delivery; whether it did. Transactions anywhere on the server delay it."""
+    deadline = time.monotonic() + seconds
+    while frontier.mark(partition(name)) <= delivery:
+        if time.monotonic() > deadline:
+            return False
+        send("b")
+        settle(name, claim_with_mark(frontier, name))
+    return True
+
+
 # --- A death ------------------------------------------------------------------------------------------------------
 
 

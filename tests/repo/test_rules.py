@@ -28,10 +28,23 @@ def test_only_two_modules_speak_sql_to_the_queues_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"]
+    "name",
+    [
+        *("jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"),
+        *("pricing/sizes.py", "pricing/titles.py", "pricing/codes.py", "pricing/matching.py"),
+    ],
 )
 def test_what_is_called_pure_imports_no_django(name: str) -> None:
     assert not re.search(r"^(from|import) django", (ROOT / name).read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["canonical", "ndjson", "cloudevents", "formats", "parse", "standard_webhooks", "shops", "shopify", "woocommerce"],
+)
+def test_a_feeds_adapter_imports_no_models_and_no_database(name: str) -> None:
+    text = (ROOT / "pricing" / "feeds" / f"{name}.py").read_text()
+    assert not re.search(r"^(from|import) (django\.db|pricing\.models|pricing\.services)", text, re.MULTILINE)
 
 
 def test_leases_are_never_made_with_a_frozen_clock() -> None:
