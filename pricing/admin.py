@@ -1,12 +1,12 @@
 """The admin of prices. Edges only: parse, one call of a service, one message.
 
-What the feed writes (offers, history, held prices) is read-only here; a feed key can be created and revoked, never
-read or edited; a held price is released or rejected.
+What the feed writes (offers, history, held prices) is read-only here; a held price is released or rejected. What lets
+merchants in is in admin_credentials.py, what waits to be matched in admin_listings.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from django import forms
 from django.contrib import admin, messages
@@ -16,9 +16,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs.admin import ReadOnlyAdmin
-from pricing import holds, keys
-from pricing.models import FeedKey, HeldPrice, Merchant, Offer, PriceHistory, Wine
+from pricing import admin_credentials, admin_listings, codes, holds
+from pricing.models import HeldPrice, Merchant, Offer, PriceHistory, Wine
 from pricing.services import UnknownWineError
+
+__all__ = ["admin_credentials", "admin_listings"]  # they register themselves
 
 
 @admin.register(Merchant)
@@ -31,11 +33,33 @@ class MerchantAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return ("id", "created_at") if obj else ("created_at",)
 
 
+class WineForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Takes the numbers as people write them."""
+
+    gtin = forms.CharField(required=False, label="GTIN", help_text="The bottle's bar code.")
+    lwin = forms.CharField(required=False, label="LWIN", help_text="Its first seven digits count.")
+
+    def clean_gtin(self) -> str:
+        text: str = self.cleaned_data["gtin"]
+        return self._read(codes.read_gtin, text) if text else ""
+
+    def clean_lwin(self) -> str:
+        text: str = self.cleaned_data["lwin"]
+        return self._read(lambda text: codes.read_lwin(text).wine, text) if text else ""
+
+    def _read(self, read: Callable[[str], str], text: str) -> str:
+        try:
+            return read(text)
+        except codes.InvalidCodeError as error:
+            raise forms.ValidationError(str(error)) from None
+
+
 @admin.register(Wine)
 class WineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    form = WineForm
     list_display = ("name", "vintage", "producer", "size_ml", "country", "region", "retired_at")
     list_filter = ("colour", "country")
-    search_fields = ("id", "name", "producer", "region")
+    search_fields = ("id", "name", "producer", "region", "=gtin", "=lwin")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Wine | None = None) -> tuple[str, ...]:
         return ("id", "created_at") if obj else ("created_at",)
@@ -84,56 +108,3 @@ class HeldPriceAdmin(ReadOnlyAdmin):
             if holds.reject(held_id=held.pk):
                 self.log_change(request, held, "Rejected.")
                 self.message_user(request, f"{held}: rejected.")
-
-
-class FeedKeyForm(forms.ModelForm):  # type: ignore[type-arg]
-    class Meta:
-        model = FeedKey
-        fields = ("merchant", "note", "expires_at")
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or {}
-        now = timezone.now()
-        if cleaned.get("merchant"):
-            try:  # the admin saves in the same transaction, so the lock that this takes lasts until then
-                keys.refuse_at_limit(merchant=cleaned["merchant"], now=now)
-            except keys.TooManyKeysError as error:
-                raise forms.ValidationError(str(error)) from None
-        if cleaned.get("expires_at") and cleaned["expires_at"] <= now:
-            self.add_error("expires_at", "That is in the past.")
-        return cleaned
-
-
-@admin.register(FeedKey)
-class FeedKeyAdmin(ReadOnlyAdmin):
-    form = FeedKeyForm
-    list_display = ("prefix", "merchant", "state", "note", "created_at")
-    list_filter = ("merchant",)
-    list_select_related = ("merchant",)
-    actions = ("revoke",)
-
-    def get_fields(self, request: HttpRequest, obj: FeedKey | None = None) -> tuple[str, ...]:
-        shown_later = ("prefix", "state", "created_at") if obj else ()
-        return ("merchant", "note", "expires_at", *shown_later)
-
-    @admin.display(description="state")
-    def state(self, obj: FeedKey) -> str:
-        return keys.state(obj, now=timezone.now())
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("pricing.add_feedkey")
-
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("pricing.change_feedkey")
-
-    def save_model(self, request: HttpRequest, obj: FeedKey, form: Any, change: bool) -> None:
-        key, text = keys.create_key(merchant=obj.merchant, note=obj.note, now=timezone.now(), expires_at=obj.expires_at)
-        obj.pk, obj.prefix = key.pk, key.prefix
-        self.message_user(request, f"The key of {obj.merchant}, shown only this once: {text}", messages.WARNING)
-
-    @admin.action(description="Revoke: the key stops working at once", permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[FeedKey]) -> None:
-        for key in queryset:
-            if keys.revoke_key(key=key, now=timezone.now()):
-                self.log_change(request, key, "Revoked.")
-                self.message_user(request, f"{key} of {key.merchant}: revoked.")

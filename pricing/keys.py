@@ -11,12 +11,13 @@ import hmac
 import re
 import secrets
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from pricing.models import FeedKey, Merchant
+from pricing.models import FeedKey, Merchant, SigningSecret
 
 # wck_<prefix>_<secret>: the prefix finds the row and may be shown, the secret is 256 random bits in base64url.
 _PREFIX_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -44,18 +45,21 @@ class TooManyKeysError(Exception):
 
 
 def live(now: datetime) -> Q:
-    """The keys that let their merchant in at `now`."""
+    """The keys, or signing secrets, that let their merchant in at `now`."""
     return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now))
 
 
-def refuse_at_limit(*, merchant: Merchant, now: datetime) -> None:
-    """Raise TooManyKeysError when the merchant may have no further key. Locks the merchant until the transaction
-    ends, so that two people creating keys at once cannot both pass."""
+def refuse_at_limit(
+    *, merchant: Merchant, now: datetime, among: QuerySet[Any] | None = None, called: str = "keys"
+) -> None:
+    """Raise TooManyKeysError when the merchant may have no further key (or what else is counted `among`). Locks the
+    merchant until the transaction ends, so that two people creating keys at once cannot both pass."""
     Merchant.objects.select_for_update(no_key=True).get(pk=merchant.pk)
-    count = FeedKey.objects.filter(live(now), merchant=merchant).count()
+    counted = FeedKey.objects.all() if among is None else among
+    count = counted.filter(live(now), merchant=merchant).count()
     if count >= settings.FEED_MAX_LIVE_KEYS:
         raise TooManyKeysError(
-            f"{merchant.name} has {count} live keys, which is the most it may have: "
+            f"{merchant.name} has {count} live {called}, which is the most it may have: "
             "revoke the one it no longer uses, then create another."
         )
 
@@ -69,7 +73,7 @@ def create_key(
     To rotate: create the second key, let the merchant change over, revoke the first. Raises TooManyKeysError.
     """
     refuse_at_limit(merchant=merchant, now=now)
-    prefix = "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(_PREFIX_LENGTH))
+    prefix = new_prefix()
     secret = secrets.token_urlsafe(32)
     key = FeedKey.objects.create(
         merchant=merchant, prefix=prefix, secret_sha256=_digest(secret), note=note, expires_at=expires_at
@@ -82,8 +86,13 @@ def revoke_key(*, key: FeedKey, now: datetime) -> bool:
     return FeedKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=now) == 1
 
 
-def state(key: FeedKey, *, now: datetime) -> str:
-    """Whether a key works, in words."""
+def new_prefix() -> str:
+    """A name for a credential, which tells nothing of its secret."""
+    return "".join(secrets.choice(_PREFIX_LETTERS) for _ in range(_PREFIX_LENGTH))
+
+
+def state(key: FeedKey | SigningSecret, *, now: datetime) -> str:
+    """Whether a key or a signing secret works, in words."""
     if key.revoked_at:
         return f"revoked {key.revoked_at:%Y-%m-%d %H:%M} UTC"
     if key.expires_at:

@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from pricing.matching import By
+
 # numeric(10, 2): up to 99,999,999.99. The dearest bottle ever sold cost half a million.
 PRICE_DIGITS, PRICE_DECIMALS = 10, 2
 
@@ -15,6 +17,14 @@ class Merchant(models.Model):
     id = models.CharField(primary_key=True, max_length=40, help_text="mch_ and a name or number of your choice.")
     name = models.CharField(max_length=120, unique=True)
     website = models.URLField(blank=True)
+    currency = models.CharField(
+        max_length=3, blank=True, help_text="ISO 4217 code of the prices that come without one, such as a shop's."
+    )
+    unsaid_size_ml = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The bottle of a listing that names none, often 750. Empty: such listings wait for a person.",
+    )
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -46,6 +56,30 @@ class FeedKey(models.Model):
         return f"wck_{self.prefix}_…"
 
 
+class SigningSecret(models.Model):
+    """What a merchant signs its requests with. HMAC needs the secret as it is, so it is kept sealed: see sealing.py."""
+
+    class Kind(models.TextChoices):
+        STANDARD = "standard", "Standard Webhooks (whsec_…)"
+        SHOPIFY = "shopify", "Shopify"
+        WOOCOMMERCE = "woocommerce", "WooCommerce"
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, related_name="signing_secrets")
+    kind = models.CharField(max_length=12, choices=Kind, default=Kind.STANDARD, help_text="Who signs with it, and how.")
+    prefix = models.CharField(max_length=12, unique=True, help_text="Our name for it; tells nothing of the secret.")
+    sealed = models.TextField()
+    note = models.CharField(max_length=120, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return f"signing secret {self.prefix}"
+
+
 class Wine(models.Model):
     class Colour(models.TextChoices):
         RED = "red", "Red"
@@ -63,12 +97,23 @@ class Wine(models.Model):
     colour = models.CharField(max_length=10, choices=Colour)
     country = models.CharField(max_length=80)
     region = models.CharField(max_length=120, blank=True)
+    gtin = models.CharField(
+        max_length=14, blank=True, verbose_name="GTIN", help_text="The bottle's bar code, 14 digits."
+    )
+    lwin = models.CharField(max_length=7, blank=True, verbose_name="LWIN", help_text="Its first seven digits.")
     retired_at = models.DateTimeField(null=True, blank=True, help_text="No longer listed; feeds are told so.")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("name", "vintage")
+        indexes = (
+            models.Index(name="pricing_wine_by_gtin", fields=["gtin"], condition=~Q(gtin="")),
+            models.Index(name="pricing_wine_by_lwin", fields=["lwin"], condition=~Q(lwin="")),
+            models.Index(name="pricing_wine_by_vintage", fields=["vintage"]),
+        )
         constraints = (
+            models.CheckConstraint(name="pricing_wine_gtin", condition=Q(gtin__regex=r"^([0-9]{14})?$")),
+            models.CheckConstraint(name="pricing_wine_lwin", condition=Q(lwin__regex=r"^([0-9]{7})?$")),
             models.CheckConstraint(name="pricing_wine_id", condition=Q(id__regex=r"^wn_[A-Za-z0-9_]+$")),
             models.CheckConstraint(name="pricing_wine_size", condition=Q(size_ml__gte=50, size_ml__lte=30_000)),
             models.CheckConstraint(
@@ -145,6 +190,58 @@ class HeldPrice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.wine_id} at {self.merchant_id}: ${self.price_usd} after ${self.last_price_usd}"
+
+
+class Listing(models.Model):
+    """One thing a merchant sells under its own id: which wine it is, or that this waits for a person.
+
+    What the merchant last asked for it is kept, so that a price is not lost while its listing waits.
+    """
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="listings", db_index=False)
+    source_id = models.CharField(max_length=200, help_text="The merchant's id of the product or its variant.")
+    title = models.CharField(max_length=500)
+    name = models.CharField(max_length=500, blank=True, help_text="The title without vintage and size, to compare by.")
+    vintage = models.PositiveSmallIntegerField(null=True, blank=True)
+    non_vintage = models.BooleanField(default=False, help_text="It says that it is NV.")
+    pack = models.PositiveSmallIntegerField(null=True, blank=True)
+    size_ml = models.PositiveIntegerField(null=True, blank=True)
+    gtin = models.CharField(max_length=14, blank=True, verbose_name="GTIN")
+    lwin = models.CharField(max_length=7, blank=True, verbose_name="LWIN")
+    said_wine_id = models.CharField(max_length=40, blank=True)
+    unclear = models.CharField(max_length=500, blank=True, help_text="What of it cannot be read for certain.")
+    wine = models.ForeignKey(Wine, on_delete=models.PROTECT, null=True, blank=True, related_name="listings")
+    matched_by = models.CharField(max_length=10, blank=True, choices=[(by.value, by.value) for by in By])
+    price = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
+    currency = models.CharField(max_length=3, blank=True)
+    occurred_at = models.DateTimeField(null=True, help_text="The merchant's time of what is kept here.")
+    set_aside_at = models.DateTimeField(null=True, blank=True, help_text="A person said that it is no wine of ours.")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        ordering = ("-created_at",)
+        constraints = (
+            models.UniqueConstraint(name="pricing_listing_identity", fields=["merchant", "source_id"]),
+            models.CheckConstraint(name="pricing_listing_price", condition=Q(price__isnull=True) | Q(price__gt=0)),
+            models.CheckConstraint(
+                name="pricing_listing_matched",
+                condition=(Q(wine__isnull=True) & Q(matched_by="")) | (Q(wine__isnull=False) & ~Q(matched_by="")),
+            ),
+            models.CheckConstraint(
+                name="pricing_listing_packing",
+                condition=Q(pack__isnull=True, size_ml__isnull=True) | Q(pack__gte=1, size_ml__gte=1),
+            ),
+        )
+        indexes = (
+            models.Index(
+                name="pricing_listing_waiting",
+                fields=["created_at"],
+                condition=Q(wine__isnull=True, set_aside_at__isnull=True),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.title} at {self.merchant_id}"
 
 
 class FeedAnswer(models.Model):

@@ -48,8 +48,11 @@ def record_observations(
     attributes: Mapping[str, str],
     now: datetime,
     trusted: bool = False,
+    own_attributes: Sequence[Mapping[str, str]] = (),
 ) -> list[Outcome]:
     """Record what a merchant observed; the outcomes are in the order of the observations.
+
+    `attributes` go with every event that this makes, `own_attributes[i]` with that of observation i.
 
     All or nothing: raises UnknownWineError before anything is written. One wine may come several times and is
     then judged in the order of `occurred_at`. `trusted`: a person vouches for the prices, so that none is held.
@@ -70,7 +73,8 @@ def record_observations(
         )
         outcomes: dict[int, Outcome] = {}
         for index in sorted(range(len(observations)), key=lambda index: observations[index].occurred_at):
-            outcomes[index] = intake.take(observations[index])
+            own = own_attributes[index] if own_attributes else {}
+            outcomes[index] = intake.take(observations[index], own)
         intake.write()
     return [outcomes[index] for index in range(len(observations))]
 
@@ -99,16 +103,16 @@ class _Intake:
     messages: list[NewMessage] = field(default_factory=list)
     held: list[HeldPrice] = field(default_factory=list)
 
-    def take(self, observation: Observation) -> Outcome:
+    def take(self, observation: Observation, own_attributes: Mapping[str, str]) -> Outcome:
         wine_id = observation.wine_id
         standing = self.standings.get(wine_id)
         verdict = rules.judge(observation, standing, hold_factor=self.hold_factor)
         event_id = None
         if verdict is Verdict.APPLIED:
-            event_id = self._announce(PRICE_CHANGED, observation, standing)
+            event_id = self._announce(PRICE_CHANGED, observation, standing, own_attributes)
             self._stand(wine_id, rules.applied(observation, event_id=event_id, now=self.now))
         elif verdict is Verdict.STALE:
-            event_id = self._announce(LATE_PRICE_OBSERVED, observation, standing)
+            event_id = self._announce(LATE_PRICE_OBSERVED, observation, standing, own_attributes)
         elif standing and verdict is Verdict.UNCHANGED:
             self._stand(wine_id, rules.seen_again(standing, observation))
         elif standing and verdict is Verdict.HELD:
@@ -120,7 +124,9 @@ class _Intake:
             self.standings[wine_id] = standing
             self.changed.add(wine_id)
 
-    def _announce(self, type_: str, observation: Observation, standing: Standing | None) -> str:
+    def _announce(
+        self, type_: str, observation: Observation, standing: Standing | None, own_attributes: Mapping[str, str]
+    ) -> str:
         event = PriceChanged(
             event_id=new_event_id(),
             wine_id=observation.wine_id,
@@ -131,7 +137,7 @@ class _Intake:
             currency=PRICE_CURRENCY,
             occurred_at=observation.occurred_at,
         )
-        self.messages.append(event.as_message(type_, self.attributes))
+        self.messages.append(event.as_message(type_, {**self.attributes, **own_attributes}))
         return event.event_id
 
     def _hold(self, observation: Observation, standing: Standing) -> None:

@@ -73,12 +73,14 @@ FEED_MAX_BODY_BYTES = 1_000_000  # a thousand observations of 200 bytes five tim
 FEED_MAX_BATCH = 1_000
 FEED_MAX_DEPTH = 16  # our contract nests three deep; a parser bomb nests a hundred thousand
 FEED_CLOCK_TOLERANCE = timedelta(minutes=5)  # how far ahead of ours a merchant's clock may run
+# How old a signature may be, or how far ahead: an older request may be somebody's recording.
+FEED_SIGNATURE_TOLERANCE = timedelta(minutes=5)
 FEED_EARLIEST = 2000  # years before are typing errors
 # More than this factor up or down is held for a person: cents taken as units is a factor of a hundred.
 FEED_HOLD_FACTOR = Decimal(10)
 FEED_LOCK_TIMEOUT = timedelta(seconds=2)  # how long a request waits for its twin before it answers 503
 FEED_REQUESTS_PER_MINUTE = env.int("FEED_REQUESTS_PER_MINUTE", default=6_000)  # per merchant
-FEED_MAX_LIVE_KEYS = 2  # the old one and its successor, while a merchant rotates
+FEED_MAX_LIVE_KEYS = 2  # keys, and signing secrets: the old one and its successor, while a merchant rotates
 FEED_ANSWER_RETENTION = timedelta(days=14)  # stored answers of idempotent requests; merchants retry for hours
 
 # --- Alerts ---------------------------------------------------------------------------------------------------
@@ -91,6 +93,8 @@ MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight 
 # --- Django ---------------------------------------------------------------------------------------------------
 
 SECRET_KEY = env.str("SECRET_KEY", default="" if PRODUCTION else "development-only-" + "0123456789abcdef" * 3)
+# The SECRET_KEYs before, while one is replaced: what they sealed or signed can still be read.
+SECRET_KEY_FALLBACKS = env.list("SECRET_KEY_FALLBACKS", default=[])
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=[] if PRODUCTION else ["localhost", "127.0.0.1", "[::1]"])
 SITE_URL = env.str("SITE_URL", default="" if PRODUCTION else "http://127.0.0.1:8000").rstrip("/")
 CSRF_TRUSTED_ORIGINS = [SITE_URL] if SITE_URL else []

@@ -1,66 +1,133 @@
 """Idempotency: a merchant's retry gets the answer its first request got, and has no second effect.
 
-Guarantee: the stored answer, and the effect it tells of, are committed in one transaction. A request that is refused
-stores nothing, so its id may be used again with a corrected body. Called by the feed's view.
+Guarantee: the stored answers, and the effects they tell of, are committed in one transaction. A request that is refused
+stores nothing, so its ids may be used again with a corrected body. Called by the feed's view.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from jobs.messages import dumps
 from pricing.feeds.errors import FeedError, unavailable
 from pricing.models import FeedAnswer, Merchant
 
 Answer = dict[str, Any]
 
-# Waits for a twin that is at work, up to lock_timeout; whichever commits first has the row.
+# Waits for a twin that is at work, up to lock_timeout; whichever commits first has the row. Twins that share several
+# ids meet them in one order, so that neither waits for the other.
 RESERVE = """
-INSERT INTO pricing_feedanswer (merchant_id, key, body_sha256) VALUES (%s, %s, %s)
+INSERT INTO pricing_feedanswer (merchant_id, key, body_sha256)
+SELECT %s, key, digest FROM unnest(%s::text[], %s::text[]) AS unit (key, digest) ORDER BY key
 ON CONFLICT (merchant_id, key) DO NOTHING
-RETURNING id
+RETURNING key, id
+"""
+STORE = """
+UPDATE pricing_feedanswer AS stored SET answer = made.answer
+FROM jsonb_to_recordset(%s::jsonb) AS made (id bigint, answer jsonb) WHERE stored.id = made.id
 """
 TWIN_RETRY_SECONDS = 1
 
 
-def once(*, merchant: Merchant, key: str | None, body: bytes, work: Callable[[], Answer]) -> Answer:
-    """Do the work and store its answer under the merchant's key, or give back what is stored there.
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is done once and answered once: a request, or an event in it. Without a key it is done each time.
 
-    Without a key the work is done each time. Raises FeedError 409 when the key was used with another body; a database
-    error when a twin or a wine stays locked for longer than FEED_LOCK_TIMEOUT.
+    `meaning` is what must be the same when the key comes again; `field` says where the key stands.
     """
+
+    key: str | None
+    meaning: bytes
+    field: str | None = None
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.meaning).hexdigest()
+
+
+def once(
+    *, merchant: Merchant, units: Sequence[Unit], work: Callable[[Sequence[int]], Sequence[Answer]]
+) -> list[Answer]:
+    """The units' answers, in their order: from `work`, for those that are new, or as they were stored.
+
+    `work` gets the numbers of the new units and is called at most once, for all of them. Raises FeedError 409 when a
+    key was used with another meaning; a database error when a twin or a wine stays locked for longer than
+    FEED_LOCK_TIMEOUT.
+    """
+    digests = [unit.digest if unit.key is not None else "" for unit in units]
+    first = _first_of_each_key(units, digests)
     with transaction.atomic():
         with connection.cursor() as cursor:
             milliseconds = int(settings.FEED_LOCK_TIMEOUT.total_seconds() * 1000)
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{milliseconds}ms"])
-        if key is None:
-            return work()
-        digest = hashlib.sha256(body).hexdigest()
-        reserved = _reserve(merchant, key, digest)
-        if reserved is None:
-            return _stored(merchant, key, digest)
-        answer = work()
-        FeedAnswer.objects.filter(pk=reserved).update(answer=answer)
-        return answer
+        reserved = _reserve(merchant, {key: digests[index] for key, index in first.items()})
+        new = [
+            index
+            for index, unit in enumerate(units)
+            if unit.key is None or (unit.key in reserved and first[unit.key] == index)
+        ]
+        found = _stored(merchant, units, digests, [key for key in first if key not in reserved])
+        made = dict(zip(new, work(new), strict=True)) if new else {}
+        _store({reserved[key]: made[index] for index in new if (key := units[index].key) is not None})
+    return [_answer(index, unit, first, made, found) for index, unit in enumerate(units)]
 
 
-def _reserve(merchant: Merchant, key: str, digest: str) -> int | None:
+def _first_of_each_key(units: Sequence[Unit], digests: Sequence[str]) -> dict[str, int]:
+    """Where each key stands first. One request may bring an event twice, but not two events under one id."""
+    first: dict[str, int] = {}
+    for index, unit in enumerate(units):
+        if unit.key is not None and digests[first.setdefault(unit.key, index)] != digests[index]:
+            raise _conflict(unit)
+    return first
+
+
+def _reserve(merchant: Merchant, digests: dict[str, str]) -> dict[str, int]:
+    """Take the keys that are free; their rows by key."""
+    if not digests:
+        return {}
     with connection.cursor() as cursor:
-        cursor.execute(RESERVE, [merchant.pk, key, digest])
-        row = cursor.fetchone()
-    return row[0] if row else None
+        cursor.execute(RESERVE, [merchant.pk, list(digests), list(digests.values())])
+        return dict(cursor.fetchall())
 
 
-def _stored(merchant: Merchant, key: str, digest: str) -> Answer:
-    stored = FeedAnswer.objects.filter(merchant=merchant, key=key).first()
-    if stored is None or stored.answer is None:  # its retention ended between the two statements
-        raise unavailable(retry_after=TWIN_RETRY_SECONDS)
-    if stored.body_sha256 != digest:
-        raise FeedError(
-            409, "id_conflict", "This id was used before, with another body. Use a new id for a new request."
-        )
-    return {**stored.answer, "duplicate": True}
+def _stored(merchant: Merchant, units: Sequence[Unit], digests: Sequence[str], used: list[str]) -> dict[str, Answer]:
+    """The answers under the keys that were used before, each for the same meaning as now."""
+    if not used:
+        return {}
+    stored = {answer.key: answer for answer in FeedAnswer.objects.filter(merchant=merchant, key__in=used)}
+    found: dict[str, Answer] = {}
+    for unit, digest in zip(units, digests, strict=True):
+        if unit.key is None or unit.key not in used:
+            continue
+        kept = stored.get(unit.key)
+        if kept is None or kept.answer is None:  # its retention ended between the two statements
+            raise unavailable(retry_after=TWIN_RETRY_SECONDS)
+        if kept.body_sha256 != digest:
+            raise _conflict(unit)
+        found[unit.key] = {**kept.answer, "duplicate": True}
+    return found
+
+
+def _store(answers: dict[int, Answer]) -> None:
+    if answers:
+        rows = [{"id": id_, "answer": answer} for id_, answer in answers.items()]
+        with connection.cursor() as cursor:
+            cursor.execute(STORE, [dumps(rows)])
+
+
+def _answer(index: int, unit: Unit, first: dict[str, int], made: dict[int, Answer], found: dict[str, Answer]) -> Answer:
+    if index in made:
+        return made[index]
+    assert unit.key is not None  # without a key it was made
+    return found[unit.key] if unit.key in found else {**made[first[unit.key]], "duplicate": True}
+
+
+def _conflict(unit: Unit) -> FeedError:
+    message = "This id was used before, with another body. Use a new id for a new request."
+    return FeedError(409, "id_conflict", message, field=unit.field)

@@ -1,12 +1,15 @@
 """The canonical feed format: a parsed document → price observations, or a FeedError that names item and field. Pure.
 
-Further formats are further modules beside this one with the same `adapt`. Imports no models: what a document means
-does not depend on what we have stored, except for whether its wines exist, which the service says.
+The other forms of it (ndjson.py, cloudevents.py) unwrap what they carry and read it with `adapt` or `read_one`. Imports
+no models: what a document means does not depend on what we have stored, except for whether its wines exist, which the
+service says.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -29,34 +32,61 @@ LONGEST_DELIVERY_ID = 200
 
 @dataclass(frozen=True)
 class Delivery:
-    """What one request brings. `where[i]` is the path of observation i; `ignored_fields` counts what we do not know."""
+    """What belongs together under one id of the sender's: a request, or one of the events in it.
+
+    `where[i]` is the path of observation i, to be put before a field's name; `ignored_fields` counts what we do not
+    know. `key` is what the answer is remembered under, and `meaning` what must be the same when the id comes again:
+    the request's bytes where there is none.
+    """
 
     observations: list[Observation]
     where: list[str]
     delivery_id: str | None
     ignored_fields: int
+    key: str | None = None
+    meaning: bytes | None = None
+    field: str | None = None  # where the id stands, if not in the request's own place
+    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def adapt(document: Any, *, merchant_id: str, now: datetime) -> Delivery:
-    """Read one observation, or a list of them under `observations`. Raises FeedError for the first thing wrong."""
+def adapt(document: Any, *, merchant_id: str, now: datetime, at: str = "") -> Delivery:
+    """Read one observation, or a list of them under `observations`. Raises FeedError for the first thing wrong.
+
+    `at` is the path to the document, with its point, when it is a part of another.
+    """
     if not isinstance(document, dict):
-        raise FeedError(422, "expected_object", "The body must be a JSON object.")
-    _check_merchant(document, "", merchant_id)
-    delivery_id = check_delivery_id(document["delivery_id"], "delivery_id") if "delivery_id" in document else None
+        raise FeedError(422, "expected_object", "The body must be a JSON object.", field=at.rstrip(".") or None)
+    _check_merchant(document, at, merchant_id)
+    delivery_id = None
+    if "delivery_id" in document:
+        delivery_id = check_delivery_id(document["delivery_id"], f"{at}delivery_id")
     if "observations" not in document:
         known = _OF_AN_OBSERVATION | {"delivery_id"}
-        return Delivery([_observation(document, "", now)], [""], delivery_id, _unknown(document, known))
-    items = _items(document)
+        observation = _observation(document, at, now)
+        return Delivery([observation], [at], delivery_id, _unknown(document, known), key=delivery_id)
     observations, where, ignored = [], [], _unknown(document, _OF_THE_REQUEST)
-    for index, item in enumerate(items):
-        path = f"observations[{index}]"
-        if not isinstance(item, dict):
-            raise FeedError(422, "expected_object", "An observation must be a JSON object.", field=path)
-        _check_merchant(item, f"{path}.", merchant_id)
-        observations.append(_observation(item, f"{path}.", now))
-        where.append(f"{path}.")
-        ignored += _unknown(item, _OF_AN_OBSERVATION)
-    return Delivery(observations, where, delivery_id, ignored)
+    for index, item in enumerate(_items(document, at)):
+        path = f"{at}observations[{index}]."
+        observation, unknown = read_one(item, merchant_id=merchant_id, now=now, at=path)
+        observations.append(observation)
+        where.append(path)
+        ignored += unknown
+    return Delivery(observations, where, delivery_id, ignored, key=delivery_id)
+
+
+def read_one(item: Any, *, merchant_id: str, now: datetime, at: str) -> tuple[Observation, int]:
+    """Read one observation of several; the second value counts the fields we do not know."""
+    if not isinstance(item, dict):
+        raise FeedError(422, "expected_object", "An observation must be a JSON object.", field=at.rstrip(".: "))
+    _check_merchant(item, at, merchant_id)
+    return _observation(item, at, now), _unknown(item, _OF_AN_OBSERVATION)
+
+
+def check_count(observations: int, where: str | None) -> None:
+    """How many observations one request may bring."""
+    if observations > settings.FEED_MAX_BATCH:
+        message = f"Send at most {settings.FEED_MAX_BATCH} observations at once."
+        raise FeedError(413, "batch_too_large", message, field=where)
 
 
 def check_delivery_id(value: Any, field: str) -> str:
@@ -68,16 +98,15 @@ def check_delivery_id(value: Any, field: str) -> str:
     return value
 
 
-def _items(document: dict[str, Any]) -> list[Any]:
-    items = document["observations"]
+def _items(document: dict[str, Any], at: str) -> list[Any]:
+    items, path = document["observations"], f"{at}observations"
     both = sorted((_OF_AN_OBSERVATION - _OF_THE_REQUEST) & document.keys())
     if both:
-        raise FeedError(422, "invalid_observations", "Send one observation or a list of them, not both.", field=both[0])
+        message = "Send one observation or a list of them, not both."
+        raise FeedError(422, "invalid_observations", message, field=f"{at}{both[0]}")
     if not isinstance(items, list) or not items:
-        raise FeedError(422, "invalid_observations", "Send a list with at least one observation.", field="observations")
-    if len(items) > settings.FEED_MAX_BATCH:
-        message = f"Send at most {settings.FEED_MAX_BATCH} observations at once."
-        raise FeedError(413, "batch_too_large", message, field="observations")
+        raise FeedError(422, "invalid_observations", "Send a list with at least one observation.", field=path)
+    check_count(len(items), path)
     return items
 
 
@@ -88,9 +117,9 @@ def _check_merchant(item: dict[str, Any], path: str, merchant_id: str) -> None:
 
 def _observation(item: dict[str, Any], path: str, now: datetime) -> Observation:
     wine_id = _wine_id(item.get("wine_id"), f"{path}wine_id")
-    price = _price(item.get("price"), f"{path}price")
+    price = read_price(item.get("price"), f"{path}price")
     _check_currency(item.get("currency"), f"{path}currency")
-    return Observation(wine_id, price, _time(item.get("occurred_at"), f"{path}occurred_at", now))
+    return Observation(wine_id, price, read_time(item.get("occurred_at"), f"{path}occurred_at", now))
 
 
 def _wine_id(value: Any, field: str) -> str:
@@ -100,7 +129,8 @@ def _wine_id(value: Any, field: str) -> str:
     return value
 
 
-def _price(value: Any, field: str) -> Decimal:
+def read_price(value: Any, field: str) -> Decimal:
+    """A price above 0, exactly as it was written. Raises FeedError."""
     text = value.text if isinstance(value, Number) else value
     if not isinstance(text, str) or not _PRICE.fullmatch(text):
         message = "A price is a number or text of plain digits, with at most 8 before the point and 2 after it."
@@ -119,7 +149,8 @@ def _check_currency(value: Any, field: str) -> None:
         raise FeedError(422, "invalid_currency", f"This feed takes prices in {PRICE_CURRENCY}.", field=field)
 
 
-def _time(value: Any, field: str, now: datetime) -> datetime:
+def read_time(value: Any, field: str, now: datetime) -> datetime:
+    """A time with its offset, neither from before FEED_EARLIEST nor ahead of our clock. Raises FeedError."""
     try:
         when = parse_time(value if isinstance(value, str) else "")
     except ValueError:

@@ -5,6 +5,8 @@ Each check returns what the next needs or raises FeedError. Called by the views 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import unquote_plus
 
@@ -13,7 +15,8 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import UnreadablePostError
 
-from pricing import keys
+from pricing import keys, signing
+from pricing.feeds import canonical, formats, standard_webhooks
 from pricing.feeds.errors import FeedError
 from pricing.models import Merchant
 
@@ -21,6 +24,14 @@ log = structlog.get_logger(__name__)
 
 LONGEST_LENGTH = 12  # digits of a Content-Length that is worth converting
 CHALLENGE = 'Bearer realm="winecellar feeds"'
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sent a request; `webhook_id` is the id under which it was signed."""
+
+    merchant: Merchant
+    webhook_id: str | None
 
 
 def check_transport(request: HttpRequest) -> None:
@@ -47,15 +58,30 @@ def check_length(request: HttpRequest) -> int:
     return int(declared)
 
 
-def authenticate(request: HttpRequest, now: datetime) -> Merchant:
-    """The merchant whose feed key the request carries. Nothing of the body has been read yet."""
+def authenticate(request: HttpRequest, merchant_id: str | None, length: int, now: datetime) -> Sender:
+    """Who sends this, by feed key or by signature. With a key nothing of the body is read; a signature is about it.
+
+    `merchant_id` is the one in the address, which a signed request needs: it says whose secrets to try.
+    """
     if keys.KEY_MARK in unquote_plus(request.META.get("QUERY_STRING", "")):
         message = "A key in an address ends up in logs. Send it in the Authorization header, and replace this one."
         raise FeedError(401, "key_in_address", message, headers={"WWW-Authenticate": CHALLENGE})
+    if "HTTP_AUTHORIZATION" not in request.META and "HTTP_WEBHOOK_SIGNATURE" in request.META and merchant_id:
+        return _by_signature(request, merchant_id, length, now)
+    merchant = _by_key(request, now)
+    if merchant_id not in (None, merchant.pk):
+        raise FeedError(403, "forbidden_feed", "This key belongs to another merchant than the address.")
+    return Sender(merchant, webhook_id=None)
+
+
+def _by_key(request: HttpRequest, now: datetime) -> Merchant:
     try:
         return keys.authenticate(request.META.get("HTTP_AUTHORIZATION"), now=now)
     except keys.MissingCredentialsError:
-        message = "Send your feed key in the header “Authorization: Bearer wck_…”."
+        message = (
+            "Send your feed key in the header “Authorization: Bearer wck_…”, "
+            "or sign the request and send it to the address that ends in your merchant id."
+        )
         raise FeedError(401, "missing_credentials", message, headers={"WWW-Authenticate": CHALLENGE}) from None
     except keys.InvalidCredentialsError as error:
         log.info("feed.invalid_credentials", key_prefix=error.prefix)
@@ -63,11 +89,53 @@ def authenticate(request: HttpRequest, now: datetime) -> Merchant:
         raise FeedError(401, "invalid_credentials", "This key is not valid.", headers=headers) from None
 
 
-def check_media_type(request: HttpRequest) -> None:
+def _by_signature(request: HttpRequest, merchant_id: str, length: int, now: datetime) -> Sender:
+    signed = standard_webhooks.Signed(
+        id=request.META.get("HTTP_WEBHOOK_ID", ""),
+        timestamp=request.META.get("HTTP_WEBHOOK_TIMESTAMP", ""),
+        signatures=request.META["HTTP_WEBHOOK_SIGNATURE"],
+    )
+    headers = {"WWW-Authenticate": CHALLENGE}
+    try:
+        merchant = signing.authenticate(
+            merchant_id=merchant_id, signed=signed, body=read_body(request, length), now=now
+        )
+    except standard_webhooks.TimestampError:
+        minutes = settings.FEED_SIGNATURE_TOLERANCE.total_seconds() / 60
+        message = f"webhook-timestamp must be in seconds since 1970, within {minutes:g} minutes of our clock."
+        raise FeedError(401, "stale_or_invalid_timestamp", message, headers=headers) from None
+    except standard_webhooks.SignatureError:
+        log.info("feed.invalid_signature", merchant_id=merchant_id)
+        message = "No signature here is that of one of your secrets over “id.timestamp.body”, byte for byte."
+        raise FeedError(401, "invalid_credentials", message, headers=headers) from None
+    return Sender(merchant, webhook_id=canonical.check_delivery_id(signed.id, "webhook-id"))
+
+
+def authenticate_shop(
+    request: HttpRequest, *, kind: str, header: str, merchant_id: str, body: bytes, now: datetime
+) -> Merchant:
+    """The merchant in the address, when its shop system has signed the body; `header` has the signature."""
+    signature = request.headers.get(header)
+    headers = {"WWW-Authenticate": CHALLENGE}
+    if not signature:
+        raise FeedError(401, "missing_credentials", f"The header {header} is missing.", headers=headers)
+    try:
+        return signing.authenticate_shop(kind=kind, merchant_id=merchant_id, signature=signature, body=body, now=now)
+    except standard_webhooks.SignatureError:
+        log.info("feed.invalid_signature", merchant_id=merchant_id)
+        message = "The signature is not that of the secret we know over the body, byte for byte."
+        raise FeedError(401, "invalid_credentials", message, headers=headers) from None
+
+
+def check_media_type(
+    request: HttpRequest, headers: Mapping[str, str], allowed: Sequence[str] = formats.MEDIA_TYPES
+) -> str:
+    """The body's media type, one that formats.py can read."""
+    media_type = request.content_type or ""
     charset = (request.content_params or {}).get("charset", "utf-8").lower()
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "identity").lower()
-    if request.content_type != "application/json" or charset not in ("utf-8", "utf8") or encoding != "identity":
-        raise FeedError(415, "unsupported_media_type", "Send application/json in UTF-8, not compressed.")
+    formats.check_media_type(media_type, headers, allowed=allowed, charset=charset, encoding=encoding)
+    return media_type
 
 
 def read_body(request: HttpRequest, length: int) -> bytes:

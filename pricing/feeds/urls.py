@@ -1,9 +1,18 @@
-"""The feeds' addresses, under /feeds/. A slash at the end changes nothing: a redirect would lose the body."""
+"""The feeds' addresses, under /feeds/. A slash at the end changes nothing: a redirect would lose the body.
+
+With a merchant's id the address says whose signature to expect, or whose key.
+"""
 
 from django.urls import re_path
 
-from pricing.feeds import views
+from pricing.feeds import shop_views, views
 
 urlpatterns = [
     re_path(r"^v1/price-changes/?$", views.price_changes, name="feed-price-changes"),
+    re_path(r"^v1/price-changes/(?P<merchant_id>mch_[a-z0-9_]{1,36})/?$", views.price_changes),
+    re_path(
+        r"^v1/(?P<system>shopify|woocommerce)/(?P<merchant_id>mch_[a-z0-9_]{1,36})/?$",
+        shop_views.shop_webhook,
+        name="feed-shop",
+    ),
 ]

@@ -40,7 +40,9 @@ class Feed:
         self.key = key
         self.client = Client(raise_request_exception=True)
 
-    def post(self, body: Any, *, content_type: str = "application/json", **headers: str | None) -> HttpResponse:
+    def post(
+        self, body: Any, *, content_type: str = "application/json", address: str = ADDRESS, **headers: str | None
+    ) -> HttpResponse:
         """Headers by keyword, `_` for `-`; None leaves one out."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {
@@ -50,7 +52,7 @@ class Feed:
         sent = {name: value for name, value in sent.items() if value is not None}
         # Django's client leaves both out when there is nothing to send.
         always = {"CONTENT_LENGTH": str(len(data)), "CONTENT_TYPE": content_type}
-        return self.client.generic("POST", ADDRESS, data, content_type, headers=sent, **always)
+        return self.client.generic("POST", address, data, content_type, headers=sent, **always)
 
 
 @pytest.fixture

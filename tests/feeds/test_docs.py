@@ -6,6 +6,9 @@ from pathlib import Path
 from django.conf import settings
 
 import pricing.feeds
+from pricing import signing
+from pricing.feeds import canonical, cloudevents, formats, shopify, standard_webhooks, woocommerce
+from pricing.listings import Kept
 
 GUIDE = (settings.BASE_DIR / "docs" / "feeds.md").read_text()
 SOURCES = "\n".join(path.read_text() for path in Path(pricing.feeds.__file__).parent.glob("*.py"))
@@ -23,6 +26,12 @@ def test_the_guide_has_the_numbers_of_the_settings():
         f"Up to {settings.FEED_MAX_BATCH:,} at once, in at most {settings.FEED_MAX_BODY_BYTES:,} bytes",
         f"more than {settings.FEED_MAX_BATCH:,} observations",
         f"at most {settings.FEED_CLOCK_TOLERANCE.seconds // 60} minutes ahead of our clock",
+        f"at most {settings.FEED_SIGNATURE_TOLERANCE.seconds // 60} minutes away from our clock",
+        f"base64 of {standard_webhooks.SHORTEST_SECRET} to {standard_webhooks.LONGEST_SECRET} bytes",
+        f"up to {standard_webhooks.MOST_SIGNATURES} of them",
+        f"up to {canonical.LONGEST_DELIVERY_ID} and {cloudevents.LONGEST_TEXT} characters",
+        f"1 to {canonical.LONGEST_DELIVERY_ID} printable characters",
+        f"{signing.SHORTEST_SHOP_SECRET} to {signing.LONGEST_SHOP_SECRET} letters",
         f"not before {settings.FEED_EARLIEST}",
         f"more than {settings.FEED_HOLD_FACTOR} times your last price",
         f"deeper than {settings.FEED_MAX_DEPTH} levels",
@@ -32,3 +41,14 @@ def test_the_guide_has_the_numbers_of_the_settings():
         f"within {['zero', 'one', 'two', 'three', 'four', 'five'][settings.ALERT_PROMISE.seconds // 60]} minutes",
     ):
         assert " ".join(text.split()) in " ".join(GUIDE.split()), text
+
+
+def test_the_guide_has_every_topic_and_reason_of_the_source():
+    words = set(re.findall(r"`([^`\n]+)`", GUIDE))
+    for adapter in (shopify, woocommerce):
+        assert {*adapter.CHANGED, adapter.DELETED} <= words
+    assert {str(why) for why in Kept} <= words
+
+
+def test_the_guide_has_every_form_of_the_source():
+    assert {f"`{media_type}`" for media_type in formats.MEDIA_TYPES} <= set(re.findall(r"`[^`\n]+`", GUIDE))

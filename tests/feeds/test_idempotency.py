@@ -112,13 +112,13 @@ class Twin(threading.Thread):
 
         merchant, key, body = self.arguments
 
-        def work():
+        def work(new):
             self.reserved.set()
             assert self.may_end.wait(DEADLINE)
-            return {"accepted": 1, "duplicate": False, "results": [], "event_ids": [], "ignored_fields": 0}
+            return [{"accepted": 1, "duplicate": False, "results": [], "event_ids": [], "ignored_fields": 0}]
 
         try:
-            answers.once(merchant=merchant, key=key, body=body, work=work)
+            answers.once(merchant=merchant, units=[answers.Unit(key, body)], work=work)
         finally:
             connection.close()
 

@@ -161,15 +161,15 @@ def test_a_malformed_traceparent_is_left_out(feed, wine, traceparent):
 
 def test_202_is_said_only_after_the_commit(feed, wine, monkeypatch):
     """The test's own connection sees the rows at the moment the answer is rendered, outside any transaction."""
-    from pricing.feeds import views
+    from pricing.feeds import edge
 
-    class Watching(views.JsonResponse):
+    class Watching(edge.JsonResponse):
         def __init__(self, *args, **options):
             assert not connection.in_atomic_block
             assert len(published()) == 1
             super().__init__(*args, **options)
 
-    monkeypatch.setattr(views, "JsonResponse", Watching)
+    monkeypatch.setattr(edge, "JsonResponse", Watching)
     accepted(feed.post(observation()))
 
 

@@ -1,0 +1,113 @@
+"""From deliveries to the answer: what is new is recorded in one call, what came before is answered as it was.
+
+Guarantee: all deliveries of a request are taken, with their stored answers, in one transaction, or none is. Called by
+the feed's view.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from pricing.feeds import answers
+from pricing.feeds.answers import Answer, Unit
+from pricing.feeds.canonical import Delivery
+from pricing.feeds.errors import FeedError
+from pricing.models import Merchant
+from pricing.rules import Verdict
+from pricing.services import Outcome, UnknownWineError, record_observations
+
+log = structlog.get_logger(__name__)
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def take(
+    deliveries: Sequence[Delivery], *, merchant: Merchant, body: bytes, attributes: Mapping[str, str], now: datetime
+) -> Answer:
+    """Take what a request brings. `attributes` go with every event; raises FeedError, and what answers.once raises."""
+
+    def work(new: Sequence[int]) -> list[Answer]:
+        return _record([deliveries[index] for index in new], merchant, attributes, now)
+
+    units = [Unit(each.key, body if each.meaning is None else each.meaning, each.field) for each in deliveries]
+    return _together(answers.once(merchant=merchant, units=units, work=work))
+
+
+def trace(traceparent: str | None) -> dict[str, str]:
+    """The sender's trace, as an attribute of the event, if it is one."""
+    return {"traceparent": traceparent} if traceparent and _TRACEPARENT.fullmatch(traceparent) else {}
+
+
+def _record(
+    deliveries: Sequence[Delivery], merchant: Merchant, attributes: Mapping[str, str], now: datetime
+) -> list[Answer]:
+    """Record all observations in one call, and answer for each delivery by itself."""
+    where = [path for delivery in deliveries for path in delivery.where]
+    try:
+        outcomes = record_observations(
+            merchant=merchant,
+            observations=[seen for delivery in deliveries for seen in delivery.observations],
+            attributes=attributes,
+            own_attributes=[_own(delivery) for delivery in deliveries for _ in delivery.observations],
+            now=now,
+        )
+    except UnknownWineError as error:
+        log.info("feed.unknown_wine", wine_id=error.wine_id)
+        field = f"{where[error.index]}wine_id"
+        raise FeedError(422, "unknown_wine", "We do not list this wine, or no longer.", field=field) from None
+    return list(_rendered(deliveries, outcomes))
+
+
+def _own(delivery: Delivery) -> dict[str, str]:
+    attributes = {name: value for name, value in delivery.attributes.items() if name != "traceparent"}
+    if delivery.delivery_id is not None:
+        attributes["merchant_delivery_id"] = delivery.delivery_id
+    return attributes | trace(delivery.attributes.get("traceparent"))
+
+
+def _rendered(deliveries: Sequence[Delivery], outcomes: list[Outcome]) -> Iterator[Answer]:
+    begin = 0
+    for delivery in deliveries:
+        end = begin + len(delivery.observations)
+        yield _render(outcomes[begin:end], delivery.ignored_fields)
+        begin = end
+
+
+def _together(parts: list[Answer]) -> Answer:
+    """One answer to a request that brought several deliveries; a duplicate only if each of them was."""
+    if len(parts) == 1:
+        return parts[0]
+    return {
+        "accepted": sum(part["accepted"] for part in parts),
+        "duplicate": all(part["duplicate"] for part in parts),
+        "results": [result for part in parts for result in part["results"]],
+        "event_ids": [event_id for part in parts for event_id in part["event_ids"]],
+        "ignored_fields": sum(part["ignored_fields"] for part in parts),
+    }
+
+
+def _render(outcomes: list[Outcome], ignored_fields: int) -> Answer:
+    return {
+        "accepted": len(outcomes),
+        "duplicate": False,
+        "results": [result(outcome) for outcome in outcomes],
+        "event_ids": [outcome.event_id for outcome in outcomes if outcome.event_id],
+        "ignored_fields": ignored_fields,
+    }
+
+
+def result(outcome: Outcome) -> dict[str, Any]:
+    """What became of one observation, for the sender."""
+    told: dict[str, Any] = {"wine_id": outcome.wine_id, "applied": outcome.verdict is Verdict.APPLIED}
+    if outcome.verdict is not Verdict.APPLIED:
+        told["reason"] = outcome.verdict.value
+    if outcome.verdict is Verdict.HELD:
+        told["held"] = "suspect"
+    if outcome.event_id:
+        told["event_id"] = outcome.event_id
+    return told

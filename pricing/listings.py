@@ -1,0 +1,281 @@
+"""Listings: what shops ask for what they list, matched to wines, or kept until a person has matched it.
+
+Guarantee: a listing's price is recorded only for the wine it is matched to, and only while nothing that the listing
+says speaks against that wine; the price of one that waits is kept, and recorded when it is matched. A person's match
+lasts until the listing says something else. Called by the feeds of shops and by the admin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from django.db import transaction
+from django.db.models import Q
+
+from pricing import matching
+from pricing.contract import PRICE_CURRENCY
+from pricing.matching import Ask, By, Candidate, Listed
+from pricing.models import Listing, Merchant, Wine
+from pricing.rules import Observation
+from pricing.services import Outcome, record_observations
+from pricing.sizes import Packing
+from pricing.titles import Vintage
+
+
+class Kept(StrEnum):
+    """Why a listing's price was kept and not recorded."""
+
+    UNMATCHED = "unmatched"  # it waits for a person
+    SET_ASIDE = "set aside"  # a person said that it is no wine of ours
+    NO_PRICE = "no price"
+    OTHER_CURRENCY = "other currency"
+    GONE = "gone"  # the merchant no longer sells it
+    RETIRED = "retired"  # the wine is no longer listed here
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one listing: recorded, with its outcome, or kept."""
+
+    source_id: str
+    outcome: Outcome | None
+    kept: Kept | None
+
+
+class MismatchError(Exception):
+    """The listing cannot be that wine; the message says why, for a person."""
+
+
+def record(
+    *,
+    merchant: Merchant,
+    asks: Sequence[Ask],
+    attributes: Mapping[str, str],
+    now: datetime,
+    gone: str | None = None,
+    gone_at: datetime | None = None,
+) -> list[Result]:
+    """Take what a merchant asks for its listings, each of which comes once; the results are in the same order.
+
+    `gone` is a source id, or the beginning of several with a slash at its end: what it means and nothing is asked for
+    has no price since `gone_at`. Those follow in the results.
+    """
+    with transaction.atomic():
+        listings = _locked(merchant, asks, gone)
+        before = {source_id: _state(listing) for source_id, listing in listings.items()}
+        for ask in asks:
+            _describe(listings[ask.source_id], ask)
+        left = sorted(listings.keys() - {ask.source_id for ask in asks})
+        withdrawn = [source_id for source_id in left if _withdraw(listings[source_id], gone_at or now)]
+        _match(merchant, listings.values())
+        changed = [listing for source_id, listing in listings.items() if _state(listing) != before[source_id]]
+        Listing.objects.bulk_update(changed, _DESCRIBED)
+        _lock_wines(listings.values())
+        kept = [_why_kept(listings[ask.source_id], ask) for ask in asks]
+        observed = [ask for ask, why in zip(asks, kept, strict=True) if why is None]
+        outcomes = record_observations(
+            merchant=merchant,
+            observations=[_observation(listings[ask.source_id], ask) for ask in observed],
+            attributes=attributes,
+            own_attributes=[{"listing": ask.source_id} for ask in observed],
+            now=now,
+        )
+    recorded = {ask.source_id: outcome for ask, outcome in zip(observed, outcomes, strict=True)}
+    results = [Result(ask.source_id, recorded.get(ask.source_id), why) for ask, why in zip(asks, kept, strict=True)]
+    return results + [Result(source_id, None, Kept.GONE) for source_id in withdrawn]
+
+
+def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
+    """A person says which wine a listing is, once and for all; its kept price is recorded. Raises MismatchError."""
+    with transaction.atomic():
+        listing = Listing.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=listing_id)
+        wine = Wine.objects.select_for_update(no_key=True).filter(pk=wine_id, retired_at__isnull=True).first()
+        if wine is None:
+            raise MismatchError("We do not list that wine, or no longer.")
+        if against := matching.objection(as_listed(listing), candidate(wine)):
+            raise MismatchError(against)
+        listing.wine, listing.matched_by, listing.set_aside_at = wine, By.PERSON.value, None
+        listing.save(update_fields=["wine", "matched_by", "set_aside_at"])
+        if listing.occurred_at is None:
+            return Result(listing.source_id, None, Kept.NO_PRICE)
+        ask = Ask(listing.source_id, as_listed(listing), listing.price, listing.currency, listing.occurred_at)
+        if why := _why_kept(listing, ask):
+            return Result(listing.source_id, None, why)
+        [outcome] = record_observations(
+            merchant=listing.merchant,
+            observations=[_observation(listing, ask)],
+            attributes={"matched_by": by, "listing": listing.source_id},
+            now=now,
+        )
+        return Result(listing.source_id, outcome, None)
+
+
+def set_aside(*, listing_id: int, now: datetime) -> bool:
+    """A person says that a listing is no wine of ours. False when it was matched or set aside before."""
+    waiting = Listing.objects.filter(pk=listing_id, wine__isnull=True, set_aside_at__isnull=True)
+    return waiting.update(set_aside_at=now) == 1
+
+
+def suggestions(listing: Listing, *, most: int = 5) -> list[Candidate]:
+    """The wines that a listing may be, likeliest first, for the person who matches it."""
+    listed = as_listed(listing)
+    wines = Wine.objects.filter(retired_at__isnull=True)
+    if listed.vintage:
+        wines = wines.filter(vintage=listed.vintage.year)
+    return matching.rank(listed, map(candidate, wines.iterator()), most=most)
+
+
+def as_listed(listing: Listing) -> Listed:
+    """A stored listing as matching sees it."""
+    packing = Packing(listing.pack, listing.size_ml) if listing.pack and listing.size_ml else None
+    vintage = Vintage(listing.vintage) if listing.vintage or listing.non_vintage else None
+    return Listed(
+        title=listing.title,
+        name=listing.name,
+        vintage=vintage,
+        packing=packing,
+        gtin=listing.gtin,
+        lwin=listing.lwin,
+        wine_id=listing.said_wine_id,
+        unclear=listing.unclear,
+    )
+
+
+def candidate(wine: Wine) -> Candidate:
+    return Candidate(
+        wine_id=wine.pk,
+        name=wine.name,
+        producer=wine.producer,
+        region=wine.region,
+        vintage=wine.vintage,
+        size_ml=wine.size_ml,
+        gtin=wine.gtin,
+        lwin=wine.lwin,
+    )
+
+
+# --- How it is done ---------------------------------------------------------------------------------------------
+
+_SAID = ("title", "name", "vintage", "non_vintage", "pack", "size_ml", "gtin", "lwin", "said_wine_id", "unclear")
+_DESCRIBED = [*_SAID, "price", "currency", "occurred_at", "wine", "matched_by", "set_aside_at"]
+
+
+def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None) -> dict[str, Listing]:
+    """The listings by their source id, made where they are new, and locked in one order for everybody."""
+    ids = sorted(ask.source_id for ask in asks)
+    assert len(set(ids)) == len(ids), "one ask for each listing"
+    Listing.objects.bulk_create([Listing(merchant=merchant, source_id=id_) for id_ in ids], ignore_conflicts=True)
+    rows = Listing.objects.select_for_update(of=("self",)).select_related("wine").order_by("source_id")
+    meant = Q(source_id__in=ids)
+    if gone is not None:
+        meant |= Q(source_id__startswith=gone) if gone.endswith("/") else Q(source_id=gone)
+    return {listing.source_id: listing for listing in rows.filter(meant, merchant=merchant)}
+
+
+def _lock_wines(listings: Iterable[Listing]) -> None:
+    """From now on none of the listings' wines can be retired, and each listing knows whether its wine was."""
+    ids = {listing.wine_id for listing in listings if listing.wine_id}
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("id")
+    wines = {wine.pk: wine for wine in rows}
+    for listing in listings:
+        if listing.wine_id:
+            listing.wine = wines[listing.wine_id]
+
+
+def _state(listing: Listing) -> dict[str, object]:
+    return {name: getattr(listing, name) for name in _DESCRIBED}
+
+
+def _describe(listing: Listing, ask: Ask) -> None:
+    """Make the listing say what the ask says, unless it is older."""
+    if listing.occurred_at is not None and ask.occurred_at < listing.occurred_at:
+        return
+    said = _fields(ask.listed)
+    if {name: getattr(listing, name) for name in _SAID} != said:
+        for name, value in said.items():
+            setattr(listing, name, value)
+        if listing.matched_by != By.PERSON or _speaks_against(listing):
+            listing.wine, listing.matched_by, listing.set_aside_at = None, "", None
+    listing.price, listing.currency, listing.occurred_at = ask.price, ask.currency, ask.occurred_at
+
+
+def _withdraw(listing: Listing, when: datetime) -> bool:
+    """Nothing is asked for it any more, unless that is older than what we know. Whether that is news."""
+    if listing.price is None or (listing.occurred_at is not None and when < listing.occurred_at):
+        return False
+    listing.price, listing.occurred_at = None, when
+    return True
+
+
+def _speaks_against(listing: Listing) -> bool:
+    assert listing.wine is not None  # a person's match has one
+    return bool(listing.unclear or matching.objection(as_listed(listing), candidate(listing.wine)))
+
+
+def _fields(listed: Listed) -> dict[str, object]:
+    return {
+        "title": listed.title,
+        "name": listed.name,
+        "vintage": listed.vintage.year if listed.vintage else None,
+        "non_vintage": listed.vintage is not None and listed.vintage.year is None,
+        "pack": listed.packing.pack if listed.packing else None,
+        "size_ml": listed.packing.size_ml if listed.packing else None,
+        "gtin": listed.gtin,
+        "lwin": listed.lwin,
+        "said_wine_id": listed.wine_id,
+        "unclear": listed.unclear,
+    }
+
+
+def _match(merchant: Merchant, listings: Iterable[Listing]) -> None:
+    """Find the wines of those that wait."""
+    waiting = [
+        (listing, as_listed(listing)) for listing in listings if listing.wine is None and not listing.set_aside_at
+    ]
+    if not waiting:
+        return
+    wines = _wines_for([listed for _, listed in waiting])
+    candidates = matching.Candidates(map(candidate, wines.values()))
+    for listing, listed in waiting:
+        found = matching.match(listed, candidates, unsaid_size_ml=merchant.unsaid_size_ml)
+        if found:
+            listing.wine, listing.matched_by = wines[found.wine_id], found.by.value
+
+
+def _wines_for(listed: Sequence[Listed]) -> dict[str, Wine]:
+    """All wines that one of the listings' marks could name."""
+    years = {each.vintage.year for each in listed if each.vintage}
+    marked = (
+        Q(pk__in={each.wine_id for each in listed if each.wine_id})
+        | Q(gtin__in={each.gtin for each in listed if each.gtin})
+        | Q(lwin__in={each.lwin for each in listed if each.lwin})
+        | Q(vintage__in={year for year in years if year is not None})
+    )
+    if None in years:
+        marked |= Q(vintage__isnull=True)
+    return {wine.pk: wine for wine in Wine.objects.filter(marked, retired_at__isnull=True)}
+
+
+def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
+    """Why this price is not to be recorded for the listing's wine, or None when it is."""
+    if listing.wine is None:
+        return Kept.SET_ASIDE if listing.set_aside_at else Kept.UNMATCHED
+    # An older ask may have called the listing something else; then it was not matched.
+    if _fields(ask.listed) != {name: getattr(listing, name) for name in _SAID} and (
+        ask.listed.unclear or matching.objection(ask.listed, candidate(listing.wine))
+    ):
+        return Kept.UNMATCHED
+    if listing.wine.retired_at:
+        return Kept.RETIRED
+    if ask.price is None:
+        return Kept.NO_PRICE
+    return None if ask.currency == PRICE_CURRENCY else Kept.OTHER_CURRENCY
+
+
+def _observation(listing: Listing, ask: Ask) -> Observation:
+    assert listing.wine_id is not None  # _why_kept has seen to both
+    assert ask.price is not None
+    return Observation(listing.wine_id, ask.price, ask.occurred_at)
