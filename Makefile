@@ -33,6 +33,9 @@ requirements: $(STAMP)  ## pin requirements*.in anew, with hashes
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements.in -o requirements.txt
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url -c requirements.txt requirements-dev.in -o requirements-dev.txt
 
+bench: $(STAMP)  ## compare the queue's speed with its peers'; QUICK=1 for a small run
+	@$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
+
 stop: $(STAMP)  ## stop the embedded Postgres servers
 	@$(BIN)/python -m winecellar.embedded stop
 	@WINECELLAR_PG_NAME=postgres-test $(BIN)/python -m winecellar.embedded stop
@@ -41,4 +44,4 @@ stop: $(STAMP)  ## stop the embedded Postgres servers
 clean: stop  ## remove the virtualenv and all local data
 	rm -rf $(VENV) var staticfiles
 
-.PHONY: help install demo test check format requirements stop clean
+.PHONY: help install demo test check format requirements bench stop clean
