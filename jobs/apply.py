@@ -42,13 +42,25 @@ class Application:
         self.on_attempt = on_attempt
         self.applied = 0
         self._blocked: set[str] = set()  # keys with a message that went back: their later ones must wait
+        self.attempt: Sequence[Message] = ()  # what the transaction under way works on
         self._leased_at = time.monotonic()
+
+    def give_back(self) -> None:
+        """After a lost connection, on a new one: what had not been begun goes back uncharged.
+
+        What was being worked on may be why it was lost (a handler that the server ended): it stays charged, and comes
+        back alone.
+        """
+        attempted = {message.id for message in self.attempt}
+        rest = [message for message in self.claim.messages if message.id not in attempted]
+        queue.put_back(self.claim, [queue.PutBack(message, charged=False) for message in rest])
+        if self.attempt:
+            queue.suspect(self.claim, self.attempt)
 
     def run(self) -> int:
         """Settle every delivery of the claim; returns how many were applied. A lost connection is the caller's."""
-        runnable = self._set_aside_unknown(bury_exhausted(self.claim, self.route.name))
         try:
-            self._apply(runnable)
+            self._apply(self._set_aside_unknown(bury_exhausted(self.claim, self.route.name)))
         except LeaseLostError as lost:
             log.warning("lease.lost", subscription=self.route.name, token=self.claim.token, detail=str(lost))
             queue.give_back_claim(self.claim)
@@ -69,6 +81,7 @@ class Application:
         except (Exception, *CRASHES) as error:
             if connection_is_lost(error):
                 raise
+            self.attempt = ()
             if len(messages) == 1:
                 if settle_failure(self.claim, self.route.name, messages[0], error) and self.route.ordered:
                     self._blocked.add(messages[0].key)
@@ -82,6 +95,7 @@ class Application:
 
     def _in_one_transaction(self, messages: Sequence[Message]) -> None:
         self.on_attempt()
+        self.attempt = messages
         with structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id):
             with transaction.atomic():
                 acked = queue.ack(self.claim, self.route.name, messages)
@@ -90,6 +104,7 @@ class Application:
                 fresh = messages if acked.fresh is None else first_of_each(messages, acked.fresh)
                 if fresh:
                     self.handler(fresh)
+            self.attempt = ()
             log.debug("batch.applied", size=len(messages), suppressed=len(messages) - len(fresh))
 
     def _is_part_of_claim(self, messages: Sequence[Message]) -> bool:

@@ -114,15 +114,17 @@ def drop_message_partitions(older_than: datetime) -> list[str]:
 # here takes its snapshot after us, so it sees the new state. Readers go on.
 LOCK_DELIVERIES = "LOCK TABLE jobs_delivery IN SHARE ROW EXCLUSIVE MODE"
 # With new ids, in the old order: the old ids may lie below a worker's mark in the partition they move to. What is in
-# flight goes back uncharged; its holder's token is gone, so it can settle nothing.
+# flight goes back uncharged; its holder's token is gone, so it can settle nothing. A suspect stays one.
 MOVE_DELIVERIES = """
 WITH moved AS (DELETE FROM jobs_delivery WHERE subscription_id = %(subscription)s RETURNING *)
 INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key, visible_at, receive_count,
-                           first_received_at, failures)
+                           lease_token, first_received_at, failures)
 SELECT subscription_id, abs(hashtextextended(key, 0) %% %(partitions)s), message_id, published_at, event_id, key,
-       CASE WHEN lease_token IS NULL THEN visible_at ELSE clock_timestamp() END,
-       receive_count - CASE WHEN lease_token IS NULL THEN 0 ELSE 1 END, first_received_at, failures
-FROM moved ORDER BY moved.id
+       CASE WHEN in_flight THEN clock_timestamp() ELSE visible_at END,
+       receive_count - CASE WHEN in_flight THEN 1 ELSE 0 END, CASE WHEN in_flight THEN NULL ELSE lease_token END,
+       first_received_at, failures
+FROM (SELECT *, lease_token IS NOT NULL AND visible_at > clock_timestamp() AS in_flight FROM moved) moved
+ORDER BY moved.id
 """
 
 

@@ -11,6 +11,7 @@ from django.db import Error as DatabaseError
 
 from jobs import queue
 from jobs.database import is_away
+from jobs.errors import LeaseLostError
 from jobs.messages import Message
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
 
@@ -18,7 +19,10 @@ log = structlog.get_logger(__name__)
 
 
 def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: BaseException) -> bool:
-    """Put the delivery back with a delay, or bury it; whether it is still in the queue and so blocks its key."""
+    """Put the delivery back with a delay, or bury it; whether it is still in the queue and so blocks its key.
+
+    Raises LeaseLostError if it is another's by now: what becomes of its key is then that worker's business.
+    """
     kind = classify(error, is_away=_database_is_away)
     decision = decide(
         kind,
@@ -40,7 +44,8 @@ def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: B
         case Retry(delay=delay):
             log.info("delivery.retry", **facts, kind=kind.value, delay=round(delay, 3))
             failure = {"error_class": type(error).__name__, "reason": str(error), "receive": message.receive_count}
-            queue.put_back(claim, [queue.PutBack(message, delay=delay, failure=failure)])
+            if not queue.put_back(claim, [queue.PutBack(message, delay=delay, failure=failure)]):
+                raise LeaseLostError("what failed is another's now")
             return True
         case Bury(cause=cause):
             bury(claim, consumer, message, cause, error)
@@ -48,8 +53,8 @@ def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: B
 
 
 def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, error: BaseException) -> None:
-    """Move one delivery to the dead letters, with what is needed to decide about it."""
-    queue.bury(
+    """Move one delivery to the dead letters, with what is needed to decide about it. Raises LeaseLostError."""
+    buried = queue.bury(
         claim,
         consumer,
         message,
@@ -61,6 +66,8 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
             receives=min(message.receive_count, settings.MAX_RECEIVES),
         ),
     )
+    if buried is None:
+        raise LeaseLostError("what was to be buried is another's now")
     log.warning("delivery.dead_lettered", subscription=consumer, event_id=message.event_id, cause=cause.value)
 
 

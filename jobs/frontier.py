@@ -92,15 +92,16 @@ class Frontier:
         """Keys to look past in this partition, until the next sweep."""
         return list(self._state(partition).blocked)
 
-    def learn(self, partition: Partition, look: Look, *, claimed: int) -> bool:
+    def learn(self, partition: Partition, look: Look, *, claimed: int, partial: bool = False) -> bool:
         """Note what a claim saw; whether it is worth looking again at once.
 
         A full window of which nothing could go is looked past next time, so that keys in backoff, or one with a
         huge backlog, hold up no others for longer than it takes to scan over them.
         """
         state = self._state(partition)
-        # A look that passed over blocked keys has not seen the oldest, so it says nothing about the mark.
-        if look.first is not None and not state.blocked:
+        # A look that passed over blocked keys (`partial`, whatever is blocked by now) has not seen the oldest, so it
+        # says nothing about the mark.
+        if look.first is not None and not partial:
             if state.candidate and look.xmin >= state.candidate[1]:
                 state.mark = max(state.mark, min(state.candidate[0], look.first))
                 state.candidate = None

@@ -110,7 +110,7 @@ class EffectLane:
         self.stopping = stopping
         self.claimed = self.applied = 0
         self.pulse = Pulse()
-        self._unsettled: queue.Claim | None = None
+        self._unsettled: Application | None = None
 
     def step(self) -> float:
         """Claim one batch and settle it; returns how long to wait for more (0: look again at once)."""
@@ -131,9 +131,8 @@ class EffectLane:
         claim, again = claim_from(self.frontier, partition, route, controls.batch or route.batch, controls)
         self.claimed += len(claim.messages)
         if claim.messages:
-            self._unsettled = claim
-            application = Application(route, cast(Apply, route.handler), claim, self.stopping, self.pulse.beat)
-            self.applied += application.run()
+            self._unsettled = Application(route, cast(Apply, route.handler), claim, self.stopping, self.pulse.beat)
+            self.applied += self._unsettled.run()
             self._unsettled = None
         return again
 
@@ -141,13 +140,13 @@ class EffectLane:
         """What has hung here for longer than a lease, if anything: the server did not end it, so nothing here will."""
         if self.pulse.age() < settings.VISIBILITY_TIMEOUT.total_seconds():
             return None
-        claim = self._unsettled
-        return claim.messages[0].event_id if claim else "no answer from the database"
+        application = self._unsettled
+        return application.claim.messages[0].event_id if application else "no answer from the database"
 
     def recover(self) -> None:
-        """After a lost connection: what we held and did not settle goes back uncharged, if it is still ours."""
+        """After a lost connection: what we held and did not settle goes back, if it is still ours."""
         if self._unsettled is not None:
-            queue.give_back_claim(self._unsettled)
+            self._unsettled.give_back()
             self._unsettled = None
 
     def idle(self) -> bool:
@@ -227,17 +226,18 @@ def claim_from(
         batch = min(batch, queue.rate_allows(partition[0], controls.rate_per_second))
         if batch <= 0:
             return queue.Claim.none(partition), False  # a sweep comes soon enough
+    blocked = frontier.blocked(partition)
     claim = queue.claim(
         partition,
         ordered=route.ordered,
         batch=batch,
         window=2 * max(batch, route.batch),
         mark=frontier.mark(partition),
-        blocked=frontier.blocked(partition),
+        blocked=blocked,
     )
     if controls.rate_per_second is not None and claim.messages:
         queue.spend_rate(partition[0], len(claim.messages))
-    again = frontier.learn(partition, claim.look, claimed=len(claim.messages))
+    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), partial=bool(blocked))
     return claim, again
 
 

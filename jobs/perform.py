@@ -17,12 +17,14 @@ from django.db import transaction
 
 from jobs import queue
 from jobs.database import connection_is_lost
+from jobs.errors import LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
 from jobs.messages import Message
 from jobs.subscriptions import External, Route
 
 log = structlog.get_logger(__name__)
 Held = tuple[queue.Claim, Message]
+TWIN_SECONDS = 1.0  # how long a second delivery of the same event waits for the first
 
 
 class Performance:
@@ -44,7 +46,10 @@ class Performance:
 
     def start(self, claim: queue.Claim) -> None:
         """Begin the effects of a claim; what is already in the ledger or no longer wanted is settled at once."""
-        runnable = bury_exhausted(claim, self.route.name)
+        try:
+            runnable = self._first_of_each_event(claim, bury_exhausted(claim, self.route.name))
+        except LeaseLostError:
+            return
         if not runnable:
             return
         processed = queue.already_processed(self.route.name, runnable)
@@ -77,7 +82,7 @@ class Performance:
             claim, message = self._under_way[future]
             error = future.exception()
             if error is not None:
-                settle_failure(claim, self.route.name, message, error)
+                self._fail(claim, message, error)
                 del self._under_way[future]
             else:
                 results.setdefault(claim.token, (claim, []))[1].append((message, future.result()))
@@ -124,7 +129,7 @@ class Performance:
             if connection_is_lost(error):
                 raise
             if len(pairs) == 1:
-                settle_failure(claim, self.route.name, pairs[0][0], error)
+                self._fail(claim, pairs[0][0], error)
                 return
             log.info("settle.one_by_one", subscription=self.route.name, error=type(error).__name__)
             for pair in pairs:
@@ -140,13 +145,30 @@ class Performance:
         if acked.gone < len(messages):
             log.warning("lease.lost_after_effect", subscription=self.route.name, count=len(messages) - acked.gone)
 
+    def _first_of_each_event(self, claim: queue.Claim, messages: list[Message]) -> list[Message]:
+        """A second delivery of an event (a redrive clicked twice) waits until the first is in the ledger."""
+        begun = {message.event_id for _, message in self._under_way.values()}
+        first: list[Message] = []
+        twins: list[Message] = []
+        for message in messages:
+            (twins if message.event_id in begun else first).append(message)
+            begun.add(message.event_id)
+        queue.put_back(claim, [queue.PutBack(message, delay=TWIN_SECONDS, charged=False) for message in twins])
+        return first
+
+    def _fail(self, claim: queue.Claim, message: Message, error: BaseException) -> None:
+        try:
+            settle_failure(claim, self.route.name, message, error)
+        except LeaseLostError:
+            log.warning("lease.lost", subscription=self.route.name, event_ids=[message.event_id])
+
     def _prepare_one_by_one(self, claim: queue.Claim, messages: Sequence[Message]) -> list[Any]:
         tasks: list[Any] = []
         for message in messages:
             try:
                 tasks.extend(self.handler.prepare([message]))
             except Exception as error:
-                settle_failure(claim, self.route.name, message, error)
+                self._fail(claim, message, error)
                 tasks.append(_FAILED)
         return tasks
 

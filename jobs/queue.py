@@ -81,6 +81,7 @@ win AS MATERIALIZED (
     SELECT ctid AS tid, id, key, visible_at <= clock_timestamp() AS visible, lease_token IS NOT NULL AS leased
     FROM jobs_delivery
     WHERE subscription_id = %(subscription)s AND part = %(part)s AND id >= %(mark)s AND {passable}
+      AND (SELECT paused_at IS NULL FROM jobs_subscription WHERE id = %(subscription)s)
     ORDER BY id LIMIT %(window)s
 ),
 ranked AS MATERIALIZED (
@@ -354,6 +355,19 @@ def give_back_claim(claim: Claim) -> int:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(GIVE_BACK_CLAIM, [*claim.partition, claim.messages[0].id, claim.messages[-1].id, claim.token])
+        return int(cursor.rowcount)
+
+
+SUSPECT = """
+UPDATE jobs_delivery SET visible_at = clock_timestamp()
+WHERE subscription_id = %s AND part = %s AND id BETWEEN %s AND %s AND lease_token = %s
+"""
+
+
+def suspect(claim: Claim, messages: Sequence[Message]) -> int:
+    """End the lease of a run of the claim's deliveries now: charged, and to be handed out one by one."""
+    with connection.cursor() as cursor:
+        cursor.execute(SUSPECT, [*claim.partition, messages[0].id, messages[-1].id, claim.token])
         return int(cursor.rowcount)
 
 

@@ -1,5 +1,6 @@
 """The claim statement under hostile planners: never more than asked for, never out of order, never by a full scan."""
 
+import re
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_claim_scans_no_table_at_a_hundred_thousand_rows_with_stale_statistics
             },
         )
         plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert "Seq Scan on jobs_" not in plan, plan
+    assert not re.search("Seq Scan on jobs_(delivery|message)", plan), plan
 
 
 def test_two_claims_at_once_share_nothing_and_split_no_key(send: Any) -> None:

@@ -187,7 +187,7 @@ def _bury_in_two(*, delete_first: bool) -> Callable[..., int | None]:
 
 def _rescue_by_id(self: lanes.EffectLane) -> None:
     if self._unsettled:
-        ids = [message.id for message in self._unsettled.messages]
+        ids = [message.id for message in self._unsettled.claim.messages]
         with connection.cursor() as cursor:
             sql = "UPDATE jobs_delivery SET lease_token = NULL, visible_at = clock_timestamp() WHERE id = ANY(%s)"
             cursor.execute(sql, [ids])

@@ -9,9 +9,11 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from jobs import lanes, queue
+from jobs.apply import Application
 from jobs.frontier import Frontier
 from jobs.models import DeadLetter
-from jobs.subscriptions import Apply
+from jobs.subscriptions import Apply, load_routes
+from tests.jobs import routes
 from tests.jobs.conftest import effects, make_visible, rows
 from tests.model import redriving
 from tests.model.stage import (
@@ -85,7 +87,7 @@ def a_lane_that_lost_its_connection_gives_back_only_what_is_its_own() -> None:
 
     def write(sleeper: queue.Claim) -> None:
         lane = lanes.EffectLane(lanes.Sweeper(Frontier(), {}), lambda: False)
-        lane._unsettled = sleeper
+        lane._unsettled = Application(load_routes()["loose"], routes.record_effects, sleeper, lambda: False)
         lane.recover()
 
     _by_a_sleeper(write, "a rescue")

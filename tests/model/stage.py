@@ -216,7 +216,7 @@ def claim_with_mark(frontier: Frontier, name: str) -> queue.Claim:
     return lanes.claim_from(frontier, partition(name), load_routes()[name], 20)[0]
 
 
-def move_mark_past(frontier: Frontier, name: str, delivery: int, *, seconds: float = 15.0) -> bool:
+def move_mark_past(frontier: Frontier, name: str, delivery: int, *, seconds: float = 60.0) -> bool:
     """Work until the mark has passed this delivery; whether it did. Transactions anywhere on the server delay it."""
     deadline = time.monotonic() + seconds
     while frontier.mark(partition(name)) <= delivery:
