@@ -124,7 +124,7 @@ claimed AS (
     WHERE d.ctid = ANY (ARRAY(SELECT tid FROM taken))
     RETURNING d.id, d.message_id, d.published_at, d.receive_count
 )
-SELECT NULL::bigint AS id, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL::timestamptz, NULL::int,
+SELECT NULL::bigint AS id, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL, NULL::int,
        token.value, look.*
 FROM token, (
     SELECT count(*), min(id),
@@ -135,8 +135,8 @@ FROM token, (
     FROM win
 ) look
 UNION ALL
-SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'), m.published_at,
-       claimed.receive_count, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'),
+       m.published_at::text, claimed.receive_count, NULL, NULL, NULL, NULL, NULL, NULL
 FROM claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id
 ORDER BY id NULLS FIRST
 """

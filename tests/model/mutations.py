@@ -64,11 +64,11 @@ claimed AS (
     )
     RETURNING d.id, d.message_id, d.published_at, d.receive_count
 )
-SELECT NULL::bigint AS id, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL::timestamptz, NULL::int,
+SELECT NULL::bigint AS id, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL, NULL::int,
        token.value, 0, NULL::bigint, NULL::text[], 0, 0
 FROM token
 UNION ALL
-SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, NULL, m.published_at, claimed.receive_count,
+SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, NULL, m.published_at::text, claimed.receive_count,
        NULL, NULL, NULL, NULL, NULL, NULL
 FROM claimed JOIN jobs_message m ON m.id = claimed.message_id
 ORDER BY id NULLS FIRST
