@@ -93,13 +93,18 @@ def ensure_message_partitions() -> None:
 
 
 def drop_message_partitions(older_than: datetime) -> list[str]:
-    """Drop the log's months that ended before this time; returns their names. Their messages are gone for good."""
+    """Drop the log's months that ended before this time; returns their names. Their messages are gone for good.
+
+    A month of which a message still waits in some queue is kept, however old: what is unacked is in our custody.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-            " WHERE i.inhparent = 'jobs_message'::regclass AND c.relname ~ '^jobs_message_[0-9]{4}_[0-9]{2}$'"
-            " AND (replace(right(c.relname, 7), '_', '-') || '-01T00:00Z')::timestamptz + interval '1 month' <= %s"
-            " ORDER BY 1",
+            "SELECT relname FROM (SELECT c.relname,"
+            "   (replace(right(c.relname, 7), '_', '-') || '-01T00:00Z')::timestamptz AS month"
+            "   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+            "   WHERE i.inhparent = 'jobs_message'::regclass AND c.relname ~ '^jobs_message_[0-9]{4}_[0-9]{2}$') months"
+            " WHERE month + interval '1 month' <= %s AND NOT EXISTS (SELECT FROM jobs_delivery d"
+            "   WHERE d.published_at >= month AND d.published_at < month + interval '1 month') ORDER BY 1",
             [older_than],
         )
         names = [name for (name,) in cursor.fetchall()]

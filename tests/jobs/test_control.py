@@ -274,6 +274,14 @@ def test_months_of_the_log_are_made_ahead_and_dropped_after_their_time(queue_db:
             " FOR VALUES FROM ('2020-01-01T00:00Z') TO ('2020-02-01T00:00Z')"
         )
     assert catalog.drop_message_partitions(datetime(2020, 1, 31, tzinfo=UTC)) == []
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key)"
+            " VALUES (%s, 0, 1, '2020-01-15T00:00Z', 'evt_old', 'k')",
+            [subscription().pk],
+        )
+    assert catalog.drop_message_partitions(datetime(2020, 2, 1, tzinfo=UTC)) == [], "one of its messages still waits"
+    Delivery.objects.all().delete()
     assert catalog.drop_message_partitions(datetime(2020, 2, 1, tzinfo=UTC)) == ["jobs_message_2020_01"]
     months = [
         name for (name,) in rows("SELECT relname FROM pg_class WHERE relname ~ '^jobs_message_[0-9_]+$' ORDER BY 1")
