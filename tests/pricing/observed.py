@@ -34,7 +34,7 @@ def received(body: Any, *, type_: str = "wine.price_changed") -> Message:
         key="wn_4417",
         body_text=text,
         attributes_text=None,
-        published_at=NOW,
+        published_at_text=NOW.isoformat(),
         receive_count=1,
     )
 
