@@ -1,5 +1,6 @@
 """Real processes against the test database: started, watched with deadlines, ended by pid."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -42,6 +43,21 @@ def wait_until(condition: Callable[[], Any], *, seconds: float = 30.0, what: str
         time.sleep(0.02)
 
 
+def children(process: subprocess.Popen[bytes]) -> list[int]:
+    try:
+        return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        return []
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process is there and not a zombie, whoever should have waited for it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Processes:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -74,11 +90,14 @@ class Processes:
         return (self.folder / f"{self.running.index(process)}.log").read_text()
 
     def end(self) -> None:
+        """Kill them with their children, and wait until none is left: an orphan would work in the next test."""
+        pids = [pid for process in self.running if process.poll() is None for pid in (process.pid, *children(process))]
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for process in self.running:
-            if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
-                process.kill()
             process.wait()
+        wait_until(lambda: not any(map(is_running, pids)), what="the processes and their children end")
 
 
 @pytest.fixture

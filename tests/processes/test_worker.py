@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from django.db import connection
 from jobs.models import DeadLetter
 from jobs.worker import HUNG
 from tests.jobs.conftest import effects, rows
-from tests.processes.conftest import Processes, wait_until
+from tests.processes.conftest import Processes, children, is_running, wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 DEADLY = {"exit", "segfault", "loop"}
@@ -94,7 +93,7 @@ def test_a_worker_paused_past_its_lease_wakes_up_to_nothing(send: Any, processes
 
 def test_a_worker_that_shows_no_sign_of_life_is_replaced_by_its_supervisor(send: Any, processes: Processes) -> None:
     supervisor = processes.worker("strict", **UNDER_TEST)
-    (child,) = map(int, Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split())
+    (child,) = children(supervisor)
     os.kill(child, signal.SIGSTOP)
     wait_until(lambda: "worker.silent" in processes.log(supervisor), what="the silence is noticed")
     (event_id,) = send("a")
@@ -105,10 +104,10 @@ def test_a_worker_that_shows_no_sign_of_life_is_replaced_by_its_supervisor(send:
 
 def test_a_worker_whose_supervisor_was_killed_ends_by_itself(send: Any, processes: Processes) -> None:
     supervisor = processes.worker("strict", **UNDER_TEST)
-    (child,) = map(int, Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children").read_text().split())
+    (child,) = children(supervisor)
     supervisor.kill()
     supervisor.wait()
-    wait_until(lambda: not Path(f"/proc/{child}").exists(), what="the orphan ends")
+    wait_until(lambda: not is_running(child), what="the orphan ends")
 
 
 def test_workers_whose_connections_are_terminated_go_on_by_themselves(send: Any, processes: Processes) -> None:
@@ -125,8 +124,10 @@ def test_workers_whose_connections_are_terminated_go_on_by_themselves(send: Any,
 
 
 def test_a_listener_that_was_cut_off_subscribes_again(send: Any, processes: Processes) -> None:
-    processes.worker("strict", **UNDER_TEST)
     listening = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ~ '^LISTEN'"
+    # The server may take a moment to notice that the worker of the test before is gone.
+    wait_until(lambda: not rows(listening), what="nobody listens yet")
+    processes.worker("strict", **UNDER_TEST)
     (first,) = wait_until(lambda: rows(listening), what="it listens")
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(%s)", first)
