@@ -67,6 +67,7 @@ def test_a_claim_scans_no_table_at_a_hundred_thousand_rows_with_stale_statistics
                 "window": 1000,
                 "batch": 500,
                 "lease": 30,
+                "company": queue.ALONE,
             },
         )
         plan = "\n".join(line for (line,) in cursor.fetchall())

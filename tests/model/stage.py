@@ -51,9 +51,9 @@ def partition(name: str) -> queue.Partition:
     return (Subscription.objects.get(name=name).pk, 0)
 
 
-def claim(name: str, *, batch: int = 20, mark: int = 0) -> queue.Claim:
+def claim(name: str, *, batch: int = 20, mark: int = 0, company: int = queue.ALONE) -> queue.Claim:
     ordered = load_routes()[name].ordered
-    return queue.claim(partition(name), ordered=ordered, batch=batch, window=100, mark=mark)
+    return queue.claim(partition(name), ordered=ordered, batch=batch, window=100, mark=mark, company=company)
 
 
 def settle(name: str, held: queue.Claim, handler: Apply = record_effects) -> int:
