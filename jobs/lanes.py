@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 RECONNECT_SECONDS = (0.1, 5.0)
 # How long a lane waits for the others, to work beside them or alone, before it looks around again.
 PATIENCE_SECONDS = 1.0
+# So many claims in a row a lane makes of one partition while others have work too.
+STAY = 4
 
 NO_CONTROLS = queue.Controls()
 
@@ -113,13 +115,17 @@ class EffectLane:
         self.solitude = solitude
         self.claimed = self.applied = 0
         self.pulse = Pulse()
+        self._last: Partition | None = None
+        self._in_a_row = 0  # claims of that partition
         self._unsettled: Application | None = None
 
     def step(self) -> float:
         """Claim one batch and settle it; returns how long to wait for more (0: look again at once)."""
-        partition = self.frontier.take()
+        partition = self.frontier.take(stay=self._last if self._in_a_row < STAY else None)
         if partition is None:
             return self.sweeper.sweep()
+        self._in_a_row = self._in_a_row + 1 if partition == self._last else 1
+        self._last = partition
         more = True
         try:
             self.sweeper.sweep(busy=True)
@@ -272,14 +278,14 @@ def claim_from(
         partition,
         ordered=route.ordered,
         batch=batch,
-        window=2 * max(batch, route.batch),
+        window=frontier.window(partition, max(batch, route.batch)),
         mark=frontier.mark(partition),
         blocked=blocked,
         company=company,
     )
     if controls.rate_per_second is not None and claim.messages:
         queue.spend_rate(partition[0], len(claim.messages))
-    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), partial=bool(blocked))
+    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), batch=batch, partial=bool(blocked))
     return claim, again
 
 

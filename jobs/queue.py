@@ -71,9 +71,11 @@ def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timede
 #   chosen   a suspect (its holder fell silent) alone, if it is the oldest that may go; else the oldest batch without.
 #            One whose holders fell silent twice goes only to a lane that is alone in its process (`company`)
 #   locked   those rows, visibility checked again on the newest version, since the snapshot may be older than another
-#            worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks
-#   taken    where one was skipped, or has moved since the window was read, the later ones of its group stay too; found
-#            again by place (ctid), which cannot change while we hold the lock
+#            worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks. By place (ctid) alone: what the window
+#            saw cannot be another row's place before the statement ends
+#   taken    where one was skipped, or has moved since the window was read, the later ones of its group stay too
+# `free` and `got` say that all of the window may go, and that all of it could be locked: nearly always, and then the
+# sorting and comparing is not run. Nothing is joined, so that no wrong guess of the planner's makes it quadratic.
 # The first row says what was seen, the others are the messages.
 # {group} is the key when ordered, else the id. A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and
 # claim more than the limit (Postgres bug #15715).
@@ -87,32 +89,39 @@ win AS MATERIALIZED (
       AND (SELECT paused_at IS NULL FROM jobs_subscription WHERE id = %(subscription)s)
     ORDER BY id LIMIT %(window)s
 ),
+free AS MATERIALIZED (SELECT bool_and(visible AND silent = 0) AS wholly FROM win),
 ranked AS MATERIALIZED (
     SELECT tid, id, {group} AS grp,
            bool_and(visible AND silent = 0) OVER earlier AS clear,
            visible AND silent > 0 AND silent <= %(company)s AND row_number() OVER earlier = 1 AS suspect
-    FROM win WINDOW earlier AS (PARTITION BY {group} ORDER BY id)
+    FROM win WHERE NOT (SELECT wholly FROM free)
+    WINDOW earlier AS (PARTITION BY {group} ORDER BY id)
 ),
 oldest AS MATERIALIZED (
     SELECT min(id) FILTER (WHERE clear) AS clear, min(id) FILTER (WHERE suspect) AS suspect FROM ranked
 ),
 chosen AS MATERIALIZED (
-    SELECT ranked.tid, ranked.id, ranked.grp FROM ranked, oldest
-    WHERE CASE WHEN oldest.suspect < coalesce(oldest.clear, oldest.suspect + 1)
-               THEN ranked.id = oldest.suspect ELSE ranked.clear END
-    ORDER BY ranked.id LIMIT %(batch)s
+    (SELECT tid, id, {group} AS grp FROM win WHERE (SELECT wholly FROM free) ORDER BY id LIMIT %(batch)s)
+    UNION ALL
+    (SELECT ranked.tid, ranked.id, ranked.grp FROM ranked, oldest
+     WHERE CASE WHEN oldest.suspect < coalesce(oldest.clear, oldest.suspect + 1)
+                THEN ranked.id = oldest.suspect ELSE ranked.clear END
+     ORDER BY ranked.id LIMIT %(batch)s)
 ),
 locked AS MATERIALIZED (
     SELECT d.ctid AS tid, d.id FROM jobs_delivery d
-    WHERE d.ctid = ANY (ARRAY(SELECT tid FROM chosen)) AND d.subscription_id = %(subscription)s AND d.part = %(part)s
-      AND d.visible_at <= clock_timestamp()
+    WHERE d.ctid = ANY (ARRAY(SELECT tid FROM chosen)) AND d.visible_at <= clock_timestamp()
     ORDER BY d.id FOR UPDATE SKIP LOCKED
 ),
+got AS MATERIALIZED (SELECT ARRAY(SELECT tid FROM locked) = ARRAY(SELECT tid FROM chosen) AS wholly),
 taken AS MATERIALIZED (
+    SELECT tid FROM chosen WHERE (SELECT wholly FROM got)
+    UNION ALL
     SELECT tid FROM (
-        SELECT locked.tid, bool_and(coalesce(locked.tid = chosen.tid, false))
-                           OVER (PARTITION BY chosen.grp ORDER BY chosen.id) AS held
-        FROM chosen LEFT JOIN locked USING (id)
+        SELECT min(tid) AS tid, bool_and(count(*) = 2 AND min(tid) = max(tid))
+                                OVER (PARTITION BY max(grp) ORDER BY id) AS held
+        FROM (SELECT tid, id, grp FROM chosen UNION ALL SELECT tid, id, NULL FROM locked) pair
+        WHERE NOT (SELECT wholly FROM got) GROUP BY id
     ) prefix WHERE held
 ),
 claimed AS (
