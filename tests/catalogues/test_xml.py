@@ -225,6 +225,11 @@ def test_xml_in_another_encoding_is_read_as_it_says_and_utf_8_as_what_it_is(said
     assert whole(text.encode("utf-16"))[0].title == "Ch. Château 2016"
 
 
+def test_xml_that_names_an_encoding_beyond_the_western_is_believed():
+    text = RSS.replace("UTF-8", "windows-1251").format(ITEM.replace("Montrose", "Абрау-Дюрсо"))
+    assert whole(text.encode("cp1251"))[0].title == "Ch. Абрау-Дюрсо 2016"
+
+
 def test_memory_does_not_grow_with_the_products():
     def pieces(number):
         yield RSS.partition("{}")[0]
