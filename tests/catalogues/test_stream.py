@@ -121,8 +121,10 @@ def test_gzip_that_was_cut_off_anywhere_does_not_end_as_if_it_were_whole(end):
 
 @pytest.mark.parametrize(
     ("rest", "why"),
-    [(b"<html>", "Something follows"), (b"\x1f", "Something follows"), (b"\0\0x", "Something follows")]
-    + [(PACKED[:5], "cut off"), (PACKED[:-1], "cut off")],
+    [
+        *((rest, "Something follows") for rest in (b"<html>", b"\x1f", b"\0\0x")),
+        *((rest, "cut off") for rest in (PACKED[:5], PACKED[:-1])),
+    ],
 )
 @pytest.mark.parametrize("at_most", [1, 1 << 20])
 def test_what_follows_the_end_of_gzip_is_not_passed_over(rest, why, at_most):
