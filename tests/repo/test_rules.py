@@ -32,6 +32,7 @@ def test_only_two_modules_speak_sql_to_the_queues_tables() -> None:
     [
         *("jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"),
         *("pricing/sizes.py", "pricing/titles.py", "pricing/codes.py", "pricing/matching.py"),
+        *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
     ],
 )
 def test_what_is_called_pure_imports_no_django(name: str) -> None:
