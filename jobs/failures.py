@@ -12,7 +12,7 @@ from django.db import Error as DatabaseError
 from jobs import queue
 from jobs.database import is_away
 from jobs.errors import LeaseLostError
-from jobs.messages import Message
+from jobs.messages import Message, NewMessage
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
 
 log = structlog.get_logger(__name__)
@@ -69,6 +69,26 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
     if buried is None:
         raise LeaseLostError("what was to be buried is another's now")
     log.warning("delivery.dead_lettered", subscription=consumer, event_id=message.event_id, cause=cause.value)
+
+
+def bury_unqueued(consumer: str, message: NewMessage, error: BaseException) -> int:
+    """Make a dead letter of what could not even become a message, under the name of who tried; the letter's id.
+
+    In the caller's transaction, with whatever else it keeps of it. It was received once, and will never do.
+    """
+    letter = queue.bury_unqueued(
+        consumer,
+        message,
+        queue.Burial(
+            cause=Cause.PERMANENT.value,
+            error_class=type(error).__name__,
+            reason=str(error) or type(error).__name__,
+            traceback="",  # what was sent is wrong, not the code that says so
+            receives=1,
+        ),
+    )
+    log.warning("message.dead_lettered", consumer=consumer, event_id=message.event_id, key=message.key)
+    return letter
 
 
 class WorkerCrashError(Exception):

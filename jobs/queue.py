@@ -9,7 +9,7 @@ catalog.py; no other module speaks SQL to these tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -464,18 +464,43 @@ def bury(claim: Claim, consumer: str, message: Message, burial: Burial) -> int |
                 "id": message.id,
                 "token": claim.token,
                 "consumer": consumer,
-                "cause": burial.cause,
-                "error_class": _clean(burial.error_class, 200),
-                "reason": _clean(burial.reason, 2_000),
-                "traceback": _clean(burial.traceback, 20_000),
-                "failure": dumps(
-                    _storable({"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives})
-                ),
-                "receives": burial.receives,
+                **_as_parameters(burial),
             },
         )
         row = cursor.fetchone()
     return row[0] if row else None
+
+
+BURY_UNQUEUED = """
+INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes, cause,
+                             error_class, reason, traceback, failures, receive_count, published_at, first_received_at)
+SELECT %(consumer)s, NULL, m.event_id, m.type, m.key, m.body, m.attributes, %(cause)s,
+       %(error_class)s, %(reason)s, %(traceback)s,
+       jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', at.now)), %(receives)s, at.now, at.now
+FROM jsonb_to_record(%(message)s::jsonb) AS m (event_id text, type text, key text, body jsonb, attributes jsonb),
+     (SELECT clock_timestamp()) AS at (now)
+RETURNING id
+"""
+
+
+def bury_unqueued(consumer: str, message: NewMessage, burial: Burial) -> int:
+    """Make a dead letter of what never was a delivery: it could not even be published. The letter's id."""
+    with connection.cursor() as cursor:
+        row = dumps(_storable_deep(message.as_row()))
+        cursor.execute(BURY_UNQUEUED, {"consumer": consumer, "message": row, **_as_parameters(burial)})
+        return int(cursor.fetchone()[0])
+
+
+def _as_parameters(burial: Burial) -> dict[str, Any]:
+    failure = {"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives}
+    return {
+        "cause": burial.cause,
+        "error_class": _clean(burial.error_class, 200),
+        "reason": _clean(burial.reason, 2_000),
+        "traceback": _clean(burial.traceback, 20_000),
+        "failure": dumps(_storable(failure)),
+        "receives": burial.receives,
+    }
 
 
 # Postgres stores neither NUL nor half a surrogate pair; a failure must always be writable.
@@ -485,6 +510,14 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 def _clean(text: str, longest: int) -> str:
     text = UNSTORABLE.sub("�", text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _storable_deep(value: Any) -> Any:
+    if isinstance(value, str):
+        return UNSTORABLE.sub("�", value)
+    if isinstance(value, Mapping):
+        return {_storable_deep(key): _storable_deep(inner) for key, inner in value.items()}
+    return [_storable_deep(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _storable(failure: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 Guarantee: a listing's price is recorded only for the wine it is matched to, and only while nothing that the listing
 says speaks against that wine; the price of one that waits is kept, and recorded when it is matched. A person's match
-lasts until the listing says something else. Called by the feeds of shops and by the admin.
+lasts until the listing says something else. A merchant's offer of a wine is withdrawn when the last of its listings
+with a price goes. Called by the feeds of shops and by the admin.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 
-from pricing import matching
-from pricing.contract import PRICE_CURRENCY
+from pricing import delisting, matching
+from pricing.contract import CURRENCIES
+from pricing.delisting import End
 from pricing.matching import Ask, By, Candidate, Listed
 from pricing.models import Listing, Merchant, Wine
 from pricing.rules import Observation
@@ -31,7 +34,8 @@ class Kept(StrEnum):
     UNMATCHED = "unmatched"  # it waits for a person
     SET_ASIDE = "set aside"  # a person said that it is no wine of ours
     NO_PRICE = "no price"
-    OTHER_CURRENCY = "other currency"
+    OUT_OF_STOCK = "out of stock"
+    NO_CURRENCY = "no currency"  # nobody has told us which money the merchant's prices are in
     GONE = "gone"  # the merchant no longer sells it
     RETIRED = "retired"  # the wine is no longer listed here
 
@@ -73,9 +77,15 @@ def record(
         _match(merchant, listings.values())
         changed = [listing for source_id, listing in listings.items() if _state(listing) != before[source_id]]
         Listing.objects.bulk_update(changed, _DESCRIBED)
-        _lock_wines(listings.values())
+        wines = _lock_wines(listings.values(), before)
         kept = [_why_kept(listings[ask.source_id], ask) for ask in asks]
         observed = [ask for ask, why in zip(asks, kept, strict=True) if why is None]
+        reasons = {ask.source_id: why for ask, why in zip(asks, kept, strict=True) if why}
+        ends: list[End] = []
+        for listing in changed:
+            was, why = before[listing.source_id]["wine"], reasons.get(listing.source_id, Kept.GONE)
+            ends += delisting.ends(listing, was=was, why=why, now=now)
+        delisting.end_offers(merchant, ends, wines, attributes, now)
         outcomes = record_observations(
             merchant=merchant,
             observations=[_observation(listings[ask.source_id], ask) for ask in observed],
@@ -91,9 +101,12 @@ def record(
 def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
     """A person says which wine a listing is, once and for all; its kept price is recorded. Raises MismatchError."""
     with transaction.atomic():
-        listing = Listing.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=listing_id)
-        wine = Wine.objects.select_for_update(no_key=True).filter(pk=wine_id, retired_at__isnull=True).first()
-        if wine is None:
+        rows = Listing.objects.select_for_update(of=("self",)).select_related("merchant", "wine")
+        listing = rows.get(pk=listing_id)
+        before = _state(listing)
+        wines = _locked_wines({wine_id, listing.wine_id})
+        wine = wines.get(wine_id)
+        if wine is None or wine.retired_at:
             raise MismatchError("We do not list that wine, or no longer.")
         if against := matching.objection(as_listed(listing), candidate(wine)):
             raise MismatchError(against)
@@ -101,13 +114,16 @@ def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
         listing.save(update_fields=["wine", "matched_by", "set_aside_at"])
         if listing.occurred_at is None:
             return Result(listing.source_id, None, Kept.NO_PRICE)
+        attributes = {"matched_by": by, "listing": listing.source_id}
+        ends = delisting.ends(listing, was=before["wine"], why=Kept.NO_PRICE, now=now)
+        delisting.end_offers(listing.merchant, ends, wines, attributes, now)
         ask = Ask(listing.source_id, as_listed(listing), listing.price, listing.currency, listing.occurred_at)
         if why := _why_kept(listing, ask):
             return Result(listing.source_id, None, why)
         [outcome] = record_observations(
             merchant=listing.merchant,
             observations=[_observation(listing, ask)],
-            attributes={"matched_by": by, "listing": listing.source_id},
+            attributes=attributes,
             now=now,
         )
         return Result(listing.source_id, outcome, None)
@@ -117,6 +133,15 @@ def set_aside(*, listing_id: int, now: datetime) -> bool:
     """A person says that a listing is no wine of ours. False when it was matched or set aside before."""
     waiting = Listing.objects.filter(pk=listing_id, wine__isnull=True, set_aside_at__isnull=True)
     return waiting.update(set_aside_at=now) == 1
+
+
+def observations_of(merchant: Merchant, asks: Sequence[Ask]) -> list[Observation]:
+    """The prices among these asks that would be recorded as the listings stand now; changes nothing."""
+    ids = [ask.source_id for ask in asks]
+    rows = Listing.objects.filter(merchant=merchant, source_id__in=ids).select_related("wine")
+    listings = {listing.source_id: listing for listing in rows}
+    known = [(listings[ask.source_id], ask) for ask in asks if ask.source_id in listings]
+    return [_observation(listing, ask) for listing, ask in known if _why_kept(listing, ask) is None]
 
 
 def suggestions(listing: Listing, *, most: int = 5) -> list[Candidate]:
@@ -161,10 +186,13 @@ def candidate(wine: Wine) -> Candidate:
 
 _SAID = ("title", "name", "vintage", "non_vintage", "pack", "size_ml", "gtin", "lwin", "said_wine_id", "unclear")
 _DESCRIBED = [*_SAID, "price", "currency", "occurred_at", "wine", "matched_by", "set_aside_at"]
+_State = dict[str, Any]  # a listing's fields by name, as they were
 
 
 def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None) -> dict[str, Listing]:
     """The listings by their source id, made where they are new, and locked in one order for everybody."""
+    if gone is not None:
+        _lock_family(merchant, gone)
     ids = sorted(ask.source_id for ask in asks)
     assert len(set(ids)) == len(ids), "one ask for each listing"
     Listing.objects.bulk_create([Listing(merchant=merchant, source_id=id_) for id_ in ids], ignore_conflicts=True)
@@ -175,17 +203,31 @@ def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None) -> dict[s
     return {listing.source_id: listing for listing in rows.filter(meant, merchant=merchant)}
 
 
-def _lock_wines(listings: Iterable[Listing]) -> None:
-    """From now on none of the listings' wines can be retired, and each listing knows whether its wine was."""
-    ids = {listing.wine_id for listing in listings if listing.wine_id}
-    rows = Wine.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("id")
-    wines = {wine.pk: wine for wine in rows}
+def _lock_family(merchant: Merchant, gone: str) -> None:
+    """Keep others from adding a listing that begins so: no row of it is there yet for us to lock and to take away."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"listings {merchant.pk} {gone}"])
+
+
+def _lock_wines(listings: Iterable[Listing], before: Mapping[str, _State]) -> dict[str, Wine]:
+    """From now on none of the listings' wines can be retired, and each listing knows whether its wine was.
+
+    Those that they were before are locked with them: their offers may end.
+    """
+    were = {state["wine"].pk for state in before.values() if state["wine"]}
+    wines = _locked_wines({*were, *(listing.wine_id for listing in listings)})
     for listing in listings:
         if listing.wine_id:
             listing.wine = wines[listing.wine_id]
+    return wines
 
 
-def _state(listing: Listing) -> dict[str, object]:
+def _locked_wines(ids: Iterable[str | None]) -> dict[str, Wine]:
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__in={id_ for id_ in ids if id_}).order_by("id")
+    return {wine.pk: wine for wine in rows}
+
+
+def _state(listing: Listing) -> _State:
     return {name: getattr(listing, name) for name in _DESCRIBED}
 
 
@@ -199,15 +241,17 @@ def _describe(listing: Listing, ask: Ask) -> None:
             setattr(listing, name, value)
         if listing.matched_by != By.PERSON or _speaks_against(listing):
             listing.wine, listing.matched_by, listing.set_aside_at = None, "", None
-    listing.price, listing.currency, listing.occurred_at = ask.price, ask.currency, ask.occurred_at
+    listing.price = ask.price if ask.in_stock else None
+    listing.currency, listing.occurred_at = ask.currency, ask.occurred_at
 
 
 def _withdraw(listing: Listing, when: datetime) -> bool:
     """Nothing is asked for it any more, unless that is older than what we know. Whether that is news."""
-    if listing.price is None or (listing.occurred_at is not None and when < listing.occurred_at):
+    if listing.occurred_at is not None and when < listing.occurred_at:
         return False
-    listing.price, listing.occurred_at = None, when
-    return True
+    is_news = listing.price is not None
+    listing.price, listing.occurred_at = None, when  # said again, it is later than what came in between
+    return is_news
 
 
 def _speaks_against(listing: Listing) -> bool:
@@ -270,12 +314,14 @@ def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
         return Kept.UNMATCHED
     if listing.wine.retired_at:
         return Kept.RETIRED
+    if not ask.in_stock:
+        return Kept.OUT_OF_STOCK
     if ask.price is None:
         return Kept.NO_PRICE
-    return None if ask.currency == PRICE_CURRENCY else Kept.OTHER_CURRENCY
+    return None if ask.currency in CURRENCIES else Kept.NO_CURRENCY
 
 
 def _observation(listing: Listing, ask: Ask) -> Observation:
     assert listing.wine_id is not None  # _why_kept has seen to both
     assert ask.price is not None
-    return Observation(listing.wine_id, ask.price, ask.occurred_at)
+    return Observation.of(listing.wine_id, ask.price, ask.currency, ask.occurred_at)

@@ -82,6 +82,12 @@ FEED_LOCK_TIMEOUT = timedelta(seconds=2)  # how long a request waits for its twi
 FEED_REQUESTS_PER_MINUTE = env.int("FEED_REQUESTS_PER_MINUTE", default=6_000)  # per merchant
 FEED_MAX_LIVE_KEYS = 2  # keys, and signing secrets: the old one and its successor, while a merchant rotates
 FEED_ANSWER_RETENTION = timedelta(days=14)  # stored answers of idempotent requests; merchants retry for hours
+# A price in other money is converted by the rate of its day, or of the last day before that had one: the longest run
+# of days without, Christmas to New Year or Easter with its weekend, is four.
+FEED_RATE_MAX_AGE = timedelta(days=7)
+# What is kept of a body, to read it again with a mended adapter: a thousand observations of 200 bytes, and some more.
+FEED_RAW_BODY_BYTES = 250_000
+FEED_RAW_BODY_RETENTION = timedelta(days=14)  # as long as a dead letter that was made of it
 
 # --- Catalogue files ------------------------------------------------------------------------------------------
 

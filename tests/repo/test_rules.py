@@ -36,6 +36,7 @@ def test_only_two_modules_speak_sql_to_the_queues_tables() -> None:
         *(f"pricing/catalogues/{name}.py" for name in ("columns", "delimited", "xml_rows", "google", "wine_searcher")),
         *(f"pricing/catalogues/{name}.py" for name in ("vivino", "sniff", "sales", "reading", "numbers", "prices")),
         *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
+        *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
     ],
 )
 def test_what_is_called_pure_imports_no_django(name: str) -> None:
