@@ -144,8 +144,8 @@ class IncidentAdmin(ReadOnlyAdmin):
     search_fields = ("subject",)
     ordering = ("-id",)
     actions = ("acknowledge",)
-    fields = ("alarm", "subject", "severity", "state", "summary", "what_to_do", "since", "last_true_at", "opened_at")
-    fields += ("told_at", "acknowledged_at", "acknowledged_by", "closed_at")
+    said = ("alarm", "subject", "severity", "state", "summary", "what_to_do", "since", "last_true_at", "opened_at")
+    fields = (*said, "told_at", "acknowledged_at", "acknowledged_by", "closed_at")
     readonly_fields = fields
 
     def has_operate_permission(self, request: HttpRequest) -> bool:

@@ -29,7 +29,8 @@ def bars(runs: Sequence[tuple[timedelta | None, str]]) -> SafeString | str:
             for height in [max(time / longest * HEIGHT, 1.0)]
         ),
     )
-    words = f"The last {len(known)} runs: median {span(median(time for time, _ in known))}, longest {span(longest)}."
+    usual = timedelta(seconds=median(time.total_seconds() for time, _ in known))
+    words = f"The last {len(known)} runs: median {span(usual)}, longest {span(longest)}."
     return format_html(
         '<svg width="{}" height="{}" role="img" aria-label="{}">{}</svg><p>{}</p>',
         len(known) * STEP,
