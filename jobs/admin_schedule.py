@@ -108,9 +108,24 @@ class ScheduledJobAdmin(ReadOnlyAdmin):
 
 @admin.register(JobRun)
 class JobRunAdmin(ReadOnlyAdmin):
-    list_display = ("job", "scheduled_for", "in_words", "attempt", "started_at", "took", "done", "total", "reason")
+    list_display = ("slot", "job", "became", "took", "counted", "reason")
     list_filter = ("job", "outcome", "origin")
     ordering = ("-scheduled_for", "job")
+
+    @admin.display(description="slot", ordering="scheduled_for")
+    def slot(self, run: JobRun) -> str:
+        return utc(run.scheduled_for)
+
+    @admin.display(description="what became of it", ordering="outcome")
+    def became(self, run: JobRun) -> str:
+        return run.in_words + (f", attempt {run.attempt}" if run.attempt > 1 else "")
+
+    @admin.display(description="progress")
+    def counted(self, run: JobRun) -> str:
+        if run.done is None:
+            return "–"
+        facts = "".join(f"; {name} {value}" for name, value in run.counts.items())
+        return f"{run.done:,}{f' of {run.total:,}' if run.total is not None else ''}{facts}"
 
     @admin.display(description="took")
     def took(self, run: JobRun) -> str:
@@ -139,7 +154,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(Incident)
 class IncidentAdmin(ReadOnlyAdmin):
-    list_display = ("alarm", "subject", "severity", "state", "summary", "since", "closed_at", "acknowledged_by")
+    list_display = ("alarm", "subject", "state", "severity", "summary", "seen_since")
     list_filter = (StateFilter, "severity", "alarm")
     search_fields = ("subject",)
     ordering = ("-id",)
@@ -150,6 +165,10 @@ class IncidentAdmin(ReadOnlyAdmin):
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("jobs.change_incident")
+
+    @admin.display(description="since", ordering="since")
+    def seen_since(self, incident: Incident) -> str:
+        return utc(incident.since)
 
     @admin.display(description="what to do")
     def what_to_do(self, incident: Incident) -> SafeString:

@@ -62,6 +62,10 @@ def test_every_slot_is_listed_with_what_became_of_it(charlie: Client, schedule: 
     assert "missed: skipped" in page
     assert "2026-03-16 02:00 UTC ran for it" in page
     run = JobRun.objects.filter(outcome="ran").get()
+    JobRun.objects.filter(pk=run.pk).update(done=3, total=4, counts={"valued": 2}, attempt=2)
+    listed = charlie.get("/admin/jobs/jobrun/?job=nightly&outcome=ran").content.decode()
+    assert "3 of 4; valued 2" in listed
+    assert "ran, attempt 2" in listed
     assert charlie.get(f"/admin/jobs/jobrun/{run.pk}/change/").status_code == 200
     assert charlie.post(f"/admin/jobs/jobrun/{run.pk}/change/", {"outcome": "failed"}).status_code == 403
 
