@@ -380,7 +380,7 @@ def put_back(claim: Claim, returned: Sequence[PutBack]) -> int:
     if not returned:
         return 0
     rows = [
-        {"id": r.message.id, "delay": r.delay, "charged": r.charged, "failure": r.failure and _storable(r.failure)}
+        {"id": r.message.id, "delay": r.delay, "charged": r.charged, "failure": r.failure and storable(r.failure)}
         for r in returned
     ]
     with connection.cursor() as cursor:
@@ -498,7 +498,7 @@ def _as_parameters(burial: Burial) -> dict[str, Any]:
         "error_class": _clean(burial.error_class, 200),
         "reason": _clean(burial.reason, 2_000),
         "traceback": _clean(burial.traceback, 20_000),
-        "failure": dumps(_storable(failure)),
+        "failure": dumps(storable(failure)),
         "receives": burial.receives,
     }
 
@@ -520,7 +520,8 @@ def _storable_deep(value: Any) -> Any:
     return [_storable_deep(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _storable(failure: dict[str, Any]) -> dict[str, Any]:
+def storable(failure: dict[str, Any]) -> dict[str, Any]:
+    """The facts about a failure with their texts cleaned and bounded."""
     return {key: _clean(value, 500) if isinstance(value, str) else value for key, value in failure.items()}
 
 
