@@ -1,7 +1,7 @@
 """What merchants sent, as it came: kept for a while, so that a mended adapter can read it again.
 
 Guarantee: committed together with what was made of it, bounded in size and time, and without credentials: of the
-headers only those are kept that say what the body is. Called by the feeds, the admin and whatever purges at night.
+headers only those are kept that say what the body is. Called by the feeds, the admin and the schedule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from datetime import datetime
 from django.conf import settings
 from django.db import connection
 
+from jobs.housekeeping import in_chunks
 from jobs.messages import dumps
+from jobs.schedule import store
+from jobs.schedule.run import Run
 from pricing.models import Merchant, RawBody
 
 ATTRIBUTE = "raw_body"
@@ -62,17 +65,15 @@ def keep(*, merchant: Merchant, received: Received, now: datetime) -> dict[str, 
     return {ATTRIBUTE: str(id_)}
 
 
-def purge(*, now: datetime) -> int:
-    """Remove what is older than FEED_RAW_BODY_RETENTION; how many bodies. In batches, each its own commit."""
-    removed = 0
-    while some := _purge_some(now):
-        removed += some
-    return removed
+def purge(run: Run) -> None:
+    """A scheduled job: remove what is older than FEED_RAW_BODY_RETENTION."""
+    before = store.now() - settings.FEED_RAW_BODY_RETENTION
+    in_chunks(run, lambda: _purge_some(before), of="raw bodies removed")
 
 
-def _purge_some(now: datetime) -> int:
+def _purge_some(before: datetime) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(PURGE, [now - settings.FEED_RAW_BODY_RETENTION, ROWS_AT_ONCE])
+        cursor.execute(PURGE, [before, ROWS_AT_ONCE])
         return int(cursor.rowcount)
 
 

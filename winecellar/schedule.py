@@ -9,6 +9,7 @@ from django.conf import settings
 
 from jobs import housekeeping
 from jobs.schedule.declared import CatchUp, Job, Overlap
+from pricing import raw_bodies
 from pricing.feeds import answers
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -30,6 +31,9 @@ SCHEDULE = [
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=10 * MINUTE),
     # Stored answers to feed requests that no merchant will repeat any more.
     Job("feed-answers", "40 3 * * *", answers.purge, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+    # What merchants sent, as it came, for as long as a mended adapter may want to read it again.
+    Job("raw-bodies", "45 3 * * *", raw_bodies.purge, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
     # What this schedule itself leaves behind: old runs, closed incidents, processes long gone.
     Job("schedule-history", "50 3 * * *", housekeeping.purge_schedule_history, lock_ttl=MINUTE, overlap=SKIP,

@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from decimal import Decimal
+from io import StringIO
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -10,6 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from jobs.models import JobRun
 from pricing import raw_bodies, signing
 from pricing.feeds import shopify
 from pricing.feeds.errors import FeedError
@@ -82,15 +84,15 @@ def test_a_long_body_is_cut_and_says_so(feed, wine, settings):
         readapt(raw.pk)
 
 
-def test_past_their_time_they_go_and_younger_ones_stay(feed, wine, settings, capsys, monkeypatch):
+def test_past_their_time_they_go_and_younger_ones_stay(feed, wine, settings, monkeypatch):
     for price in ("150.00", "151.00", "152.00"):
         feed.post(observation(price))
     old = RawBody.objects.order_by("id")[:2]
     late = timezone.now() - settings.FEED_RAW_BODY_RETENTION - timedelta(seconds=1)
     RawBody.objects.filter(pk__in=[raw.pk for raw in old]).update(received_at=late)
     monkeypatch.setattr(raw_bodies, "ROWS_AT_ONCE", 1)
-    call_command("purge_raw_bodies")
-    assert "raw bodies removed: 2" in capsys.readouterr().out
+    call_command("run_job", "raw-bodies", stdout=StringIO(), stderr=StringIO())
+    assert JobRun.objects.get(job="raw-bodies").counts == {"raw bodies removed": 2}
     assert RawBody.objects.count() == 1
     assert Offer.objects.exists()
 
