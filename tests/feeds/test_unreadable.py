@@ -5,7 +5,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from jobs import retention
+from jobs import catalog
 from jobs.models import DeadLetter
 from pricing import signing
 from pricing.models import FeedAnswer, IgnoredWebhook, Listing, RawBody
@@ -119,6 +119,7 @@ def test_the_admin_shows_it_beside_the_others():
 
 def test_it_is_kept_as_long_as_any_dead_letter(settings):
     send("woocommerce", b"{", {})
-    assert retention.apply(now=timezone.now()).dead_letters == 0
-    later = timezone.now() + settings.DEAD_LETTER_RETENTION
-    assert retention.apply(now=later).dead_letters == 1
+    before = timezone.now() - settings.DEAD_LETTER_RETENTION
+    assert catalog.purge_dead_letters(before, batch=10) == 0
+    DeadLetter.objects.update(dead_lettered_at=before)
+    assert catalog.purge_dead_letters(timezone.now() - settings.DEAD_LETTER_RETENTION, batch=10) == 1
