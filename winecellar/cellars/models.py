@@ -54,6 +54,7 @@ class Import(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.PREVIEW)
     file_name = models.CharField(max_length=200)
     content = models.BinaryField(null=True)
+    decimal_sign = models.CharField(max_length=1, blank=True, help_text="As the person says; empty: found out.")
     report = models.JSONField(default=dict, help_text="What was read, in numbers, and the first rejected rows.")
     created_at = models.DateTimeField(db_default=Now())
     applied_at = models.DateTimeField(null=True)
@@ -183,6 +184,7 @@ class Night(models.Model):
     slot = models.DateTimeField(help_text="Prices are as of this time.")
     rates = models.JSONField(help_text="Units of each currency for one US dollar, as text.")
     frozen_at = models.DateTimeField()
+    valued_to = models.BigIntegerField(default=0, help_text="Cellars up to this id are valued: where a run goes on.")
 
     def __str__(self) -> str:
         return f"{self.day}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import connection
 
 from jobs.messages import dumps
-from winecellar.cellars.models import Cellar
+from winecellar.cellars.models import Cellar, Night
 from winecellar.cellars.rates import rates_on
 from winecellar.cellars.rules import Source
 
@@ -27,12 +27,16 @@ Progress = Callable[..., object]
 
 @dataclass(frozen=True, slots=True)
 class Valued:
-    """What one run, or one chunk of it, did. `no_rate`: cellars in a currency of which no rate is known."""
+    """What one run, or one chunk of it, did. A cellar in a currency of which no rate is known is not valued."""
 
     cellars: int = 0
     bottles: int = 0
     without_value: int = 0
-    no_rate: int = 0
+
+    def plus(self, other: Valued) -> Valued:
+        return Valued(
+            self.cellars + other.cellars, self.bottles + other.bottles, self.without_value + other.without_value
+        )
 
 
 def value_cellars(*, slot: datetime, fenced: Fenced, progress: Progress, now: datetime) -> Valued:
@@ -41,42 +45,28 @@ def value_cellars(*, slot: datetime, fenced: Fenced, progress: Progress, now: da
     `fenced` opens the transaction of each chunk, and raises if this run may no longer write. `progress(done, total,
     **counts)` is told after each.
     """
-    day, done, after = slot.date(), Valued(), 0
+    day, done = slot.date(), Valued()
     with fenced():
         _freeze(day, slot, now)
+    looked_at = Cellar.objects.filter(pk__lte=Night.objects.get(pk=day).valued_to).count()  # by the run that stopped
     total = Cellar.objects.count()
-    looked_at = Cellar.objects.filter(valuations__day=day).count()  # by the run that stopped
     while True:
         with fenced():
-            last, looked, chunk = _value_chunk(day, after, now)
-        if last is None:
+            looked, chunk = _value_chunk(day, now)
+        if not looked:
             break
-        after, looked_at = last, looked_at + looked
-        done = _add(done, chunk)
-        progress(looked_at, max(total, looked_at), cellars=done.cellars, bottles=done.bottles, **_doubts(done))
+        looked_at, done = looked_at + looked, done.plus(chunk)
+        progress(looked_at, max(total, looked_at), **asdict(done))
     with fenced():
         _forget(day - settings.VALUATION_DETAIL_RETENTION)
     return done
 
 
-def _add(one: Valued, other: Valued) -> Valued:
-    return replace(
-        one,
-        cellars=one.cellars + other.cellars,
-        bottles=one.bottles + other.bottles,
-        without_value=one.without_value + other.without_value,
-        no_rate=one.no_rate + other.no_rate,
-    )
-
-
-def _doubts(done: Valued) -> dict[str, int]:
-    return {"without_value": done.without_value, "no_rate": done.no_rate}
-
-
 # --- Frozen before the first cellar ----------------------------------------------------------------------------
 
 FREEZE_NIGHT = """
-INSERT INTO cellars_night (day, slot, rates, frozen_at) VALUES (%(day)s, %(slot)s, %(rates)s::jsonb, %(now)s)
+INSERT INTO cellars_night (day, slot, rates, frozen_at, valued_to)
+VALUES (%(day)s, %(slot)s, %(rates)s::jsonb, %(now)s, 0)
 ON CONFLICT (day) DO NOTHING
 """
 # An offer that changed after the slot stood until then at what the history says; the offer is ahead of the history,
@@ -111,68 +101,71 @@ def _freeze(day: date, slot: datetime, now: datetime) -> None:
         if cursor.rowcount:
             fresh_since = slot - settings.VALUATION_OFFER_FRESH
             cursor.execute(FREEZE_PRICES, {"day": day, "slot": slot, "fresh_since": fresh_since})
+            # A day that the statistics do not know looks like one row: the plan for that took a chunk half a minute.
+            cursor.execute("ANALYZE cellars_nightprice")
 
 
 # --- A chunk of cellars ----------------------------------------------------------------------------------------
 
-# The cascade is rules.worth, set-wise. nullif: what rounds to nothing is no value.
-VALUE_CHUNK = """
+# Moves the night's mark over the next cellars; a second run of the night, should there be one, waits for its row.
+NEXT_CELLARS = """
+WITH mark AS MATERIALIZED (SELECT valued_to FROM cellars_night WHERE day = %(day)s FOR NO KEY UPDATE),
+next AS (SELECT id FROM cellars_cellar WHERE id > (SELECT valued_to FROM mark) ORDER BY id LIMIT %(chunk)s)
+UPDATE cellars_night SET valued_to = (SELECT max(id) FROM next)
+WHERE day = %(day)s AND EXISTS (SELECT FROM next)
+RETURNING (SELECT valued_to FROM mark), valued_to, (SELECT count(*) FROM next)
+"""
+# The cascade is rules.worth, set-wise. nullif: what rounds to nothing is no value. One range of cellars and one
+# aggregate over one join: the planner knows how many rows there are, and can do nothing once per row.
+VALUE_CELLARS = """
 WITH rate AS MATERIALIZED (
     SELECT key AS currency, value::numeric AS per_usd
     FROM cellars_night, LATERAL jsonb_each_text(rates) WHERE day = %(day)s
-), due AS MATERIALIZED (
-    SELECT id, currency, scales_by_size, per_usd FROM (
-        SELECT c.id, c.currency, c.scales_by_size FROM cellars_cellar c
-        WHERE c.id > %(after)s
-          AND NOT EXISTS (SELECT FROM cellars_valuation v WHERE v.cellar_id = c.id AND v.day = %(day)s)
-        ORDER BY c.id LIMIT %(chunk)s
-    ) next LEFT JOIN rate USING (currency)
 ), line AS (
-    SELECT due.id AS cellar_id, b.id AS bottle_id, b.quantity, coalesce(by_owner, by_offer, by_paid) AS unit,
+    SELECT c.id AS cellar_id, c.currency, here.per_usd, b.id AS bottle_id, b.quantity,
+           coalesce(by_owner, by_offer, by_paid) AS unit,
            CASE WHEN by_owner IS NOT NULL THEN %(own)s
                 WHEN by_offer IS NOT NULL THEN CASE WHEN p.offer_usd IS NULL THEN %(last_offer)s ELSE %(offer)s END
                 WHEN by_paid IS NOT NULL THEN %(paid)s ELSE %(none)s END AS source,
            CASE WHEN by_owner IS NULL AND by_offer IS NOT NULL THEN p.last_seen_on END AS seen_on
-    FROM due
-    JOIN cellars_bottle b ON b.cellar_id = due.id AND b.quantity > 0
+    FROM cellars_cellar c
+    JOIN rate here ON here.currency = c.currency
+    LEFT JOIN cellars_bottle b
+      ON b.cellar_id = c.id AND b.quantity > 0
     LEFT JOIN (SELECT *, coalesce(offer_usd, last_usd) AS usd FROM cellars_nightprice WHERE day = %(day)s) p
-      ON p.wine_id = b.wine_id AND (p.size_ml = b.size_ml OR due.scales_by_size)
+      ON p.wine_id = b.wine_id AND (p.size_ml = b.size_ml OR c.scales_by_size)
     LEFT JOIN rate own ON own.currency = b.own_currency
     LEFT JOIN rate paid ON paid.currency = b.paid_currency
     CROSS JOIN LATERAL (SELECT
-        nullif(CASE WHEN b.own_currency = due.currency THEN b.own_value
-                    ELSE round(b.own_value * due.per_usd / own.per_usd, 2) END, 0) AS by_owner,
-        nullif(round(CASE WHEN p.size_ml = b.size_ml THEN p.usd * due.per_usd
-                          ELSE p.usd * b.size_ml / p.size_ml * due.per_usd END, 2), 0) AS by_offer,
-        nullif(CASE WHEN b.paid_currency = due.currency THEN b.paid
-                    ELSE round(b.paid * due.per_usd / paid.per_usd, 2) END, 0) AS by_paid
+        nullif(CASE WHEN b.own_currency = c.currency THEN b.own_value
+                    ELSE round(b.own_value * here.per_usd / own.per_usd, 2) END, 0) AS by_owner,
+        nullif(round(CASE WHEN p.size_ml = b.size_ml THEN p.usd * here.per_usd
+                          ELSE p.usd * b.size_ml / p.size_ml * here.per_usd END, 2), 0) AS by_offer,
+        nullif(CASE WHEN b.paid_currency = c.currency THEN b.paid
+                    ELSE round(b.paid * here.per_usd / paid.per_usd, 2) END, 0) AS by_paid
     ) worth
+    WHERE c.id > %(after)s AND c.id <= %(last)s
 ), valued AS MATERIALIZED (
-    SELECT due.id AS cellar_id, due.currency, due.per_usd, line.*
-    FROM due LEFT JOIN (
-        SELECT cellar_id AS of, sum(quantity * unit) AS value, sum(quantity) AS bottles,
-               sum(quantity) FILTER (WHERE unit IS NULL) AS without_value, array_agg(bottle_id) AS bottle_ids,
-               array_agg(quantity) AS quantities, array_agg(unit) AS unit_values, array_agg(source) AS sources,
-               array_agg(seen_on) AS seen_on
-        FROM line GROUP BY cellar_id
-    ) line ON line.of = due.id
-    WHERE due.per_usd IS NOT NULL
+    SELECT cellar_id, min(currency) AS currency, min(per_usd) AS per_usd, coalesce(sum(quantity * unit), 0) AS value,
+           coalesce(sum(quantity), 0) AS bottles,
+           coalesce(sum(quantity) FILTER (WHERE unit IS NULL), 0) AS without_value,
+           array_agg(bottle_id) AS bottle_ids, array_agg(quantity) AS quantities, array_agg(unit) AS unit_values,
+           array_agg(source) AS sources, array_agg(seen_on) AS seen_on
+    FROM line GROUP BY cellar_id
 ), totals AS (
     INSERT INTO cellars_valuation (cellar_id, day, currency, usd_rate, value, bottles, without_value, valued_at)
-    SELECT cellar_id, %(day)s, currency, per_usd, coalesce(value, 0), coalesce(bottles, 0), coalesce(without_value, 0),
-           %(now)s
-    FROM valued
+    SELECT cellar_id, %(day)s, currency, per_usd, value, bottles, without_value, %(now)s FROM valued
     ON CONFLICT (cellar_id, day) DO NOTHING
-    RETURNING cellar_id, bottles, without_value
 ), lines AS (
     INSERT INTO cellars_valuationlines (cellar_id, day, bottle_ids, quantities, unit_values, sources, seen_on)
-    SELECT cellar_id, %(day)s, bottle_ids, quantities, unit_values, sources, valued.seen_on
-    FROM valued JOIN totals USING (cellar_id) WHERE bottle_ids IS NOT NULL
+    SELECT cellar_id, %(day)s, bottle_ids, quantities, unit_values, sources, seen_on FROM valued WHERE bottles > 0
+    ON CONFLICT (cellar_id, day) DO NOTHING
 )
-SELECT (SELECT max(id) FROM due), (SELECT count(*) FROM due), (SELECT count(*) FROM due WHERE per_usd IS NULL),
-       count(*), coalesce(sum(bottles), 0), coalesce(sum(without_value), 0)
-FROM totals
+SELECT count(*), coalesce(sum(bottles), 0), coalesce(sum(without_value), 0) FROM valued
 """
+# Memory to bring a chunk's bottles together without the disk. And never a scan of all bottles for some of them, though
+# it looks cheaper while they are few: the cost of a night would grow with their square.
+FOR_A_CHUNK = "SET LOCAL work_mem = '32MB'; SET LOCAL enable_seqscan = off"
 SOURCES = {
     "own": Source.OWN.value,
     "offer": Source.OFFER.value,
@@ -182,14 +175,18 @@ SOURCES = {
 }
 
 
-def _value_chunk(day: date, after: int, now: datetime) -> tuple[int | None, int, Valued]:
-    """Value the next cellars after that id: the last one's id (None: there was none), how many, and what was done."""
+def _value_chunk(day: date, now: datetime) -> tuple[int, Valued]:
+    """Value the next cellars: how many were looked at (0: there are no more), and what was done."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            VALUE_CHUNK, {"day": day, "after": after, "chunk": settings.VALUATION_CHUNK, "now": now, **SOURCES}
-        )
-        last, looked, no_rate, cellars, bottles, without_value = cursor.fetchone()
-    return last, looked, Valued(cellars, int(bottles), int(without_value), no_rate)
+        cursor.execute(NEXT_CELLARS, {"day": day, "chunk": settings.VALUATION_CHUNK})
+        found = cursor.fetchone()
+        if found is None:
+            return 0, Valued()
+        after, last, looked_at = found
+        cursor.execute(FOR_A_CHUNK)
+        cursor.execute(VALUE_CELLARS, {"day": day, "after": after, "last": last, "now": now, **SOURCES})
+        cellars, bottles, without_value = cursor.fetchone()
+    return looked_at, Valued(cellars, int(bottles), int(without_value))
 
 
 def _forget(before: date) -> None:

@@ -1,0 +1,194 @@
+"""Bringing a file of bottles: looked at first, then written as a whole, and undone as a whole.
+
+Guarantee: nothing is written before the person has seen the totals; the same file brought again adds nothing; two
+confirmations at once write once; an undo takes what that import brought and nobody has changed since.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from jobs.messages import dumps
+from pricing.matching import Match
+from winecellar.cellars.files import ours
+from winecellar.cellars.files.lots import AbsurdFileError, Facts, Lot, Reading, check_room, new_lots
+from winecellar.cellars.files.reader import read_file
+from winecellar.cellars.files.table import UnreadableFileError
+from winecellar.cellars.linking import find_wines, said_wines
+from winecellar.cellars.models import Bottle, Cellar, Import
+
+SHOWN_REJECTED = 200  # rows named in the report; the rest are counted
+CHUNK = 5_000  # bottles in one statement
+
+
+class ImportRefusedError(Exception):
+    """The file cannot be imported as it is; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a file would do to a cellar now."""
+
+    reading: Reading
+    fresh: Sequence[Lot]
+    there: int
+    links: Mapping[Facts, Match]
+
+
+def preview(*, cellar: Cellar, file_name: str, content: bytes, decimal_sign: str = "", now: datetime) -> Import:
+    """Look at a file and keep it until the person decides. Raises ImportRefusedError."""
+    plan = _plan(cellar, content, decimal_sign)
+    forget_previews(cellar=cellar, before=now - settings.CELLAR_PREVIEW_RETENTION)
+    return Import.objects.create(
+        cellar=cellar,
+        file_name=file_name[:200],
+        content=content,
+        decimal_sign=decimal_sign,
+        report=_report(plan),
+        created_at=now,
+    )
+
+
+def apply(*, cellar: Cellar, import_id: int, now: datetime) -> Import:
+    """Write what the file brings that is not there yet. An import that was written, or undone, is left as it is.
+
+    Raises Import.DoesNotExist, for others' too, and ImportRefusedError.
+    """
+    with transaction.atomic():
+        Cellar.objects.select_for_update(no_key=True).get(pk=cellar.pk)  # two files at once: the later sees the former
+        one = Import.objects.select_for_update().get(pk=import_id, cellar=cellar)
+        if one.state != Import.State.PREVIEW:
+            return one
+        assert one.content is not None, "a preview has its file"
+        plan = _plan(cellar, bytes(one.content), one.decimal_sign)
+        rows = [_row(lot, plan.links.get(lot.facts)) for lot in plan.fresh]
+        for start in range(0, len(rows), CHUNK):
+            _insert(one, rows[start : start + CHUNK], now)
+        one.state, one.content, one.applied_at, one.report = Import.State.APPLIED, None, now, _report(plan)
+        one.save(update_fields=["state", "content", "applied_at", "report"])
+    return one
+
+
+def undo(*, cellar: Cellar, import_id: int, now: datetime) -> int | None:
+    """Take out what an import brought and nobody has changed since: how many rows stay; None if it is not applied."""
+    with transaction.atomic():
+        one = Import.objects.select_for_update().get(pk=import_id, cellar=cellar)
+        if one.state != Import.State.APPLIED:
+            return None
+        Bottle.objects.filter(imported_by=one, changed_at__isnull=True).delete()
+        one.state, one.undone_at = Import.State.UNDONE, now
+        one.save(update_fields=["state", "undone_at"])
+        return Bottle.objects.filter(imported_by=one).count()
+
+
+def discard(*, cellar: Cellar, import_id: int) -> None:
+    """Give up a preview, with its file."""
+    Import.objects.filter(pk=import_id, cellar=cellar, state=Import.State.PREVIEW).delete()
+
+
+def forget_previews(*, cellar: Cellar, before: datetime) -> None:
+    """Files that nobody confirmed."""
+    Import.objects.filter(cellar=cellar, state=Import.State.PREVIEW, created_at__lt=before).delete()
+
+
+# --- How it is done --------------------------------------------------------------------------------------------
+
+
+def _plan(cellar: Cellar, content: bytes, decimal_sign: str) -> _Plan:
+    most = settings.CELLAR_MAX_BOTTLES
+    try:
+        reading = read_file(
+            content,
+            decimal_sign=decimal_sign,
+            most=most,
+            most_per_row=settings.CELLAR_MAX_PER_ROW,
+            mean=settings.CELLAR_MAX_MEAN_PER_ROW,
+        )
+        table = reading.key_prefix
+        known, held, elsewhere = set[str](), 0, Counter[tuple[str, int]]()
+        rows = Bottle.objects.filter(cellar=cellar).values_list("keys", "quantity", "source_wine", "size_ml")
+        for keys, quantity, source_wine, size_ml in rows.iterator():
+            known.update(keys)
+            held += quantity
+            if source_wine:
+                elsewhere[source_wine, size_ml] += sum(not key.startswith(table) for key in keys)
+        fresh, there = new_lots(reading, known=known, by_other_tables=elsewhere)
+        check_room(held, fresh, most=most)
+    except (UnreadableFileError, AbsurdFileError) as error:
+        raise ImportRefusedError(str(error)) from error
+    find = said_wines if reading.table == ours.TABLE else find_wines
+    return _Plan(reading, fresh, there, find(lot.facts for lot in fresh))
+
+
+def _report(plan: _Plan) -> dict[str, Any]:
+    """The preview's numbers. Bottles, but for `rows` and `rejected`, which are rows, and `paid`, which is money."""
+    reading, fresh = plan.reading, plan.fresh
+    paid: dict[str, Decimal] = defaultdict(Decimal)
+    for lot in fresh:
+        if lot.facts.paid:
+            paid[lot.facts.paid_currency] += lot.facts.paid * lot.quantity
+    return {
+        "table": reading.table,
+        "rows": reading.rows,
+        "bottles": reading.bottles,
+        "new": sum(lot.quantity for lot in fresh),
+        "there": plan.there,
+        "matched": sum(lot.quantity for lot in fresh if lot.facts in plan.links),
+        "wines": len({(lot.facts.name, lot.facts.vintage) for lot in fresh}),
+        "non_vintage": reading.non_vintage,
+        "without_price": sum(lot.quantity for lot in fresh if not lot.facts.paid),
+        "pending": reading.pending,
+        "consumed": reading.consumed,
+        "rejected": len(reading.rejected),
+        "rejected_rows": [[row.line, row.reason] for row in reading.rejected[:SHOWN_REJECTED]],
+        "paid": {currency: str(amount) for currency, amount in sorted(paid.items())},
+    }
+
+
+STORED = (
+    *("name", "producer", "vintage", "non_vintage", "size_ml", "colour", "country", "region", "paid", "paid_currency"),
+    *("purchased_on", "store", "location", "bin", "drink_from", "drink_until", "note", "own_value", "own_currency"),
+    "source_wine",
+)
+# One JSON parameter, whatever the number of rows: many times faster than a parameter for each cell.
+INSERT = """
+INSERT INTO cellars_bottle (
+    cellar_id, imported_by_id, created_at, keys, quantity, wine_id, linked_by, name, producer, vintage, non_vintage,
+    size_ml, colour, country, region, paid, paid_currency, purchased_on, store, location, bin, drink_from, drink_until,
+    note, own_value, own_currency, source_wine)
+SELECT %(cellar)s, %(import)s, %(now)s, ARRAY(SELECT jsonb_array_elements_text(r.keys)), r.quantity, r.wine_id,
+    r.linked_by, r.name, r.producer, r.vintage, r.non_vintage, r.size_ml, r.colour, r.country, r.region, r.paid,
+    r.paid_currency, r.purchased_on, r.store, r.location, r.bin, r.drink_from, r.drink_until, r.note, r.own_value,
+    r.own_currency, r.source_wine
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
+    keys jsonb, quantity int, wine_id text, linked_by text, name text, producer text, vintage smallint,
+    non_vintage boolean, size_ml int, colour text, country text, region text, paid numeric, paid_currency text,
+    purchased_on date, store text, location text, bin text, drink_from smallint, drink_until smallint, note text,
+    own_value numeric, own_currency text, source_wine text)
+"""
+
+
+def _row(lot: Lot, link: Match | None) -> dict[str, Any]:
+    facts = lot.facts._asdict()
+    bought = lot.facts.purchased_on
+    return {
+        **{name: facts[name] for name in STORED},
+        "purchased_on": bought and bought.isoformat(),
+        "keys": lot.keys,
+        "quantity": lot.quantity,
+        "wine_id": link.wine_id if link else None,
+        "linked_by": link.by.value if link else "",
+    }
+
+
+def _insert(one: Import, rows: list[dict[str, Any]], now: datetime) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(INSERT, {"cellar": one.cellar_id, "import": one.pk, "now": now, "rows": dumps(rows)})
