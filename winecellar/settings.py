@@ -83,6 +83,12 @@ FEED_REQUESTS_PER_MINUTE = env.int("FEED_REQUESTS_PER_MINUTE", default=6_000)  #
 FEED_MAX_LIVE_KEYS = 2  # keys, and signing secrets: the old one and its successor, while a merchant rotates
 FEED_ANSWER_RETENTION = timedelta(days=14)  # stored answers of idempotent requests; merchants retry for hours
 
+# --- Catalogue files ------------------------------------------------------------------------------------------
+
+CATALOGUE_MAX_TEXT_BYTES = 2_000_000_000  # unpacked: as many products at a thousand bytes each as the next allows
+CATALOGUE_MAX_ROWS = 2_000_000  # no wine merchant lists as many; their ids are what a reader must hold in memory
+CATALOGUE_MAX_INFLATION = 200  # times its packed size: price lists reach 30, and gzip's bombs a thousand
+
 # --- Alerts ---------------------------------------------------------------------------------------------------
 
 ALERTS_PER_USER = 5_000
