@@ -7,10 +7,9 @@ import traceback
 
 import structlog
 from django.conf import settings
-from django.db import Error as DatabaseError
 
 from jobs import queue
-from jobs.database import is_away
+from jobs.database import database_is_away
 from jobs.errors import LeaseLostError
 from jobs.messages import Message
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
@@ -23,7 +22,7 @@ def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: B
 
     Raises LeaseLostError if it is another's by now: what becomes of its key is then that worker's business.
     """
-    kind = classify(error, is_away=_database_is_away)
+    kind = classify(error, is_away=database_is_away)
     decision = decide(
         kind,
         receive_count=message.receive_count,
@@ -88,7 +87,3 @@ def bury_exhausted(claim: queue.Claim, consumer: str) -> list[Message]:
         else:
             runnable.append(message)
     return runnable
-
-
-def _database_is_away(error: BaseException) -> bool:
-    return isinstance(error, DatabaseError) and is_away(error)

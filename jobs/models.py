@@ -9,6 +9,22 @@ jobs_deadletter  what could not be processed, with everything needed to decide a
 from django.db import models
 from django.db.models.functions import Now
 
+from jobs.alarms.models import Incident
+from jobs.schedule.models import JobLock, JobRun, Process, ScheduledJob
+
+__all__ = [
+    "DeadLetter",
+    "Delivery",
+    "Incident",
+    "JobLock",
+    "JobRun",
+    "LoggedMessage",
+    "Process",
+    "ProcessedMessage",
+    "ScheduledJob",
+    "Subscription",
+]
+
 
 class Subscription(models.Model):
     """A consumer's own queue over one or more message types. Declared in winecellar/routes.py.

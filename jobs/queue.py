@@ -327,7 +327,7 @@ def put_back(claim: Claim, returned: Sequence[PutBack]) -> int:
     if not returned:
         return 0
     rows = [
-        {"id": r.message.id, "delay": r.delay, "charged": r.charged, "failure": r.failure and _storable(r.failure)}
+        {"id": r.message.id, "delay": r.delay, "charged": r.charged, "failure": r.failure and storable(r.failure)}
         for r in returned
     ]
     with connection.cursor() as cursor:
@@ -416,7 +416,7 @@ def bury(claim: Claim, consumer: str, message: Message, burial: Burial) -> int |
                 "reason": _clean(burial.reason, 2_000),
                 "traceback": _clean(burial.traceback, 20_000),
                 "failure": dumps(
-                    _storable({"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives})
+                    storable({"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives})
                 ),
                 "receives": burial.receives,
             },
@@ -434,7 +434,8 @@ def _clean(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _storable(failure: dict[str, Any]) -> dict[str, Any]:
+def storable(failure: dict[str, Any]) -> dict[str, Any]:
+    """The facts about a failure with their texts cleaned and bounded."""
     return {key: _clean(value, 500) if isinstance(value, str) else value for key, value in failure.items()}
 
 

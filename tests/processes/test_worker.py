@@ -138,7 +138,16 @@ def test_a_listener_that_was_cut_off_subscribes_again(send: Any, processes: Proc
 def test_workers_whose_clocks_are_an_hour_apart_steal_nothing(send: Any, processes: Processes) -> None:
     """Leases and retries are the database's time: whoever is early or late by its own clock changes nothing."""
     for offset in ("3600", "-3600"):
-        process = processes.start("-m", "tests.processes.shifted", offset, "strict", QUEUE_FAULTS="1", **UNDER_TEST)
+        process = processes.start(
+            "-m",
+            "tests.processes.shifted",
+            offset,
+            "run_worker",
+            "strict",
+            "--unsupervised",
+            QUEUE_FAULTS="1",
+            **UNDER_TEST,
+        )
         wait_until(lambda process=process: "worker.started" in processes.log(process), what="it starts")
     ids = send(*"abcdefgh" * 4, fault="slow")
     wait_until(lambda: not left(), what="all is done")
