@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
+from django.conf import settings
+
 from pricing.chart import Chart, draw
-from pricing.models import Offer
+from pricing.models import Offer, Wine
 from pricing.timeline import Step
 from winecellar.cellars.files.lots import Facts, Lot
 from winecellar.cellars.holdings import Held
@@ -17,7 +19,7 @@ from winecellar.cellars.models import Bottle, Cellar, Valuation, ValuationLines
 from winecellar.cellars.rates import rates_on
 from winecellar.cellars.rules import Basis, Change, Line, Money, Offered, Source, Worth, explain, worth
 
-NOTHING_HELD: tuple[Held, ...] = ()
+NO_LINE = (None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def holdings(cellar: Cellar, night: Valuation | None) -> list[Held]:
     held = []
     for row in rows:
         line = lines.get(row[0])
-        held.append(Held(*row, line.unit, line.source, line.seen_on) if line else Held(*row))
+        held.append(Held._make((*row, *((line.unit, line.source, line.seen_on) if line else NO_LINE))))
     return held
 
 
@@ -116,14 +118,23 @@ def values_of(bottle: Bottle, cellar: Cellar) -> list[tuple[Valuation, Line]]:
 
 def worth_now(bottle: Bottle, cellar: Cellar, *, now: datetime) -> Worth:
     """What one bottle is worth by the offers of this moment, as the next night would say: at most 2 queries."""
-    best = Offer.objects.filter(wine_id=bottle.wine_id).order_by("price_usd").first() if bottle.wine_id else None
     return worth(
         basis=Basis(cellar.currency, rates_on(now.date()), cellar.scales_by_size),
         size_ml=bottle.size_ml,
         own=Money(bottle.own_value, bottle.own_currency) if bottle.own_value else None,
-        offered=Offered(best.price_usd, bottle.wine.size_ml) if best and bottle.wine else None,
+        offered=_offered(bottle.wine, now) if bottle.wine else None,
         paid=Money(bottle.paid, bottle.paid_currency) if bottle.paid else None,
     )
+
+
+def _offered(wine: Wine, now: datetime) -> Offered | None:
+    """The best standing offer, else the last one known, as the night freezes them."""
+    offers = list(Offer.objects.filter(wine=wine))
+    standing = [offer.price_usd for offer in offers if offer.seen_at >= now - settings.VALUATION_OFFER_FRESH]
+    if standing:
+        return Offered(min(standing), wine.size_ml)
+    last = min(offers, key=lambda offer: (-offer.seen_at.timestamp(), offer.price_usd), default=None)
+    return Offered(last.price_usd, wine.size_ml, last.seen_at.date()) if last else None
 
 
 def lots(cellar: Cellar) -> Iterator[Lot]:

@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from pricing.catalogues.decode import text_of
 from pricing.catalogues.errors import UnreadableFileError as NoTextError
@@ -87,7 +88,7 @@ def _rows(text: str, delimiter: str) -> list[Row]:
     return rows
 
 
-def _read(text: str, delimiter: str, quoting: int) -> Iterator[Row]:
+def _read(text: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[Row]:
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     line = 1
