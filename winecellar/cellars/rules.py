@@ -150,7 +150,7 @@ def explain(before: Iterable[Line], after: Iterable[Line], *, rate_before: Decim
     old = {line.bottle_id: line for line in before}
     new = {line.bottle_id: line for line in after}
     rows = [_moved(old.get(id_), new.get(id_), rate_after / rate_before) for id_ in sorted(old.keys() | new.keys())]
-    return Change(tuple(row for row in rows if row.total))
+    return Change(tuple(row for row in rows if row != Moved(row.bottle_id)))
 
 
 def _moved(before: Line | None, after: Line | None, rate: Decimal) -> Moved:

@@ -80,8 +80,8 @@ def _rows(text: str, delimiter: str) -> list[Row]:
         rows = list(_read(text, delimiter, csv.QUOTE_MINIMAL))
     except csv.Error:
         rows = []
-    width = len(rows[0].cells) if rows else 0
-    if delimiter == "\t" and '"' in text and not all(len(row.cells) == width for row in rows):
+    quoted = bool(rows) and all(len(row.cells) == len(rows[0].cells) for row in rows)
+    if delimiter == "\t" and '"' in text and not quoted:
         return list(_read(text, delimiter, csv.QUOTE_NONE))
     if not rows:
         raise UnreadableFileError("A quotation mark is opened and never closed: the file is cut. Export it again.")
