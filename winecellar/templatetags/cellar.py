@@ -1,6 +1,6 @@
 """How the pages write prices, sizes, times and changes. In every template without a load tag; they read nothing."""
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -84,16 +84,16 @@ def moment(value: datetime, precision: str = "minutes") -> SafeString:
 
 
 @register.filter
-def day(value: datetime) -> str:
+def day(value: date) -> str:
     """“12 Nov”, for an axis."""
     return f"{value.day}{NO_BREAK}{value:%b}"
 
 
 @register.filter
 def date_words(value: date) -> SafeString:
-    """A day as a <time>: “today”, “12 Nov”, “12 Nov 2019”."""
-    at = datetime.combine(value, time(), UTC)
-    return format_html('<time datetime="{}">{}</time>', value.isoformat(), _date_words(at))
+    """A day as a <time>: “12 Nov”, “12 Nov 2019” in another year than this."""
+    year = "" if value.year == timezone.now().year else f" {value.year}"
+    return format_html('<time datetime="{}">{}</time>', value.isoformat(), day(value) + year)
 
 
 @register.filter
