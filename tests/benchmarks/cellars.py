@@ -135,6 +135,13 @@ def valued() -> tuple[dict[str, Any], list[tuple[Any, ...]]]:
     return child("value"), server.execute(RESULT, DATABASE)
 
 
+def imported(rows: int) -> dict[str, float]:
+    """Seconds for a look at CellarTracker's inventory of so many bottles, all different, and for writing it."""
+    server.execute("TRUNCATE cellars_import CASCADE", DATABASE)
+    server.execute("DELETE FROM cellars_bottle WHERE source_wine <> ''", DATABASE)
+    return child("import", str(rows))
+
+
 def child(what: str, *arguments: str) -> Any:
     """Run a part of this module with Django on the benchmark's database."""
     environment = {
@@ -169,6 +176,8 @@ def run_child(what: str, arguments: list[str]) -> dict[str, Any]:
     if what == "migrate":
         call_command("migrate", verbosity=0, interactive=False)
         return {}
+    if what == "import":
+        return import_file(int(arguments[0]))
     assert what == "value"
     slot = datetime.fromisoformat(SLOT)
     longest, chunks = 0.0, 0
@@ -193,18 +202,82 @@ def run_child(what: str, arguments: list[str]) -> dict[str, Any]:
     }
 
 
+def import_file(rows: int) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from winecellar.cellars import imports
+    from winecellar.cellars.models import Cellar
+
+    header = [
+        "iWine",
+        "Barcode",
+        "Location",
+        "Bin",
+        "Size",
+        "Currency",
+        "Valuation",
+        "Price",
+        "NativePrice",
+        "NativePriceCurrency",
+        "StoreName",
+        "PurchaseDate",
+        "BottleNote",
+        "Vintage",
+        "Wine",
+        "Locale",
+        "Country",
+        "Region",
+        "SubRegion",
+        "Appellation",
+        "Producer",
+        "Type",
+        "Color",
+        "WA",
+        "WS",
+        "CT",
+        "BeginConsume",
+        "EndConsume",
+    ]
+    lines = ["\t".join(header)]
+    for n in range(rows):
+        wine = n * 7919 % 4_000
+        lines.append(
+            f"{wine}\t{n:010}\tCellar\tBin {n % 300}\t{('750ml', '1.5L', '375ml')[n % 3]}\tEUR\t{n % 900}.5\t20\t"
+            f"{5 + n % 90000 / 100:.2f}\tEUR\tUnknown\t{1 + n % 12}/{1 + n % 28}/20{10 + n % 14}\tnote {n}\t"
+            f"{1980 + wine % 45}\tWine {wine}\tFrance, Bordeaux\tFrance\tBordeaux\tMédoc\tPauillac\t"
+            f"Producer {wine % 5000}\tRed\tRed\t18-19+\t\t93.5\t2020\t2040"
+        )
+    content = "\n".join(lines).encode()
+    cellar = Cellar.objects.earliest("id")
+    now = datetime.now(UTC)
+    began, cpu = time.perf_counter(), time.process_time()
+    one = imports.preview(cellar=cellar, file_name="bench.tsv", content=content, now=now)
+    looked = time.perf_counter() - began
+    done = imports.apply(cellar=cellar, import_id=one.pk, now=now)
+    seconds = time.perf_counter() - began
+    assert done.report["new"] == rows, done.report
+    return {
+        "look": looked,
+        "cpu": time.process_time() - cpu,
+        "write": seconds - looked,
+        "matched": done.report["matched"],
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.cellars", description=__doc__)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--cellars", type=int, default=CELLARS)
     parser.add_argument("--bottles", type=int, default=BOTTLES, help="rows of bottles, over all cellars")
+    parser.add_argument("--rows", type=int, default=IMPORT_ROWS, help="of the imported file")
     parser.add_argument("--runs", type=int, default=2, help="how often each is measured, in turns")
     options = parser.parse_args()
     if options.child:
         print(json.dumps(run_child(options.child, options.arguments)))
         return
-    size = Size(cellars=options.cellars, bottles=options.bottles)
+    size = Size(cellars=options.cellars, bottles=options.bottles, import_rows=options.rows)
     with server.running():
         began = time.perf_counter()
         make(size)
@@ -218,6 +291,10 @@ def main() -> None:
             print(f"one INSERT … SELECT {seconds:.1f} s; ours {took:.1f} s, {seconds / took:.2f} of its speed:")
             print(f"  {rows / took:,.0f} rows/s, {ours['memory_mb']:.0f} MB,")
             print(f"  {ours['transactions']} transactions, the longest {longest:.2f} s", flush=True)
+        for _ in range(options.runs):
+            took = imported(size.import_rows)
+            look, write = (size.import_rows / took[part] for part in ("look", "write"))
+            print(f"import: looked at {look:,.0f} rows/s, written at {write:,.0f} rows/s, {took['memory_mb']:.0f} MB")
         server.drop(DATABASE)
 
 

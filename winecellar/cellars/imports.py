@@ -17,12 +17,12 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from jobs.messages import dumps
-from pricing.matching import Match
+from pricing.matching import By, Match
 from winecellar.cellars.files import ours
-from winecellar.cellars.files.lots import AbsurdFileError, Facts, Lot, Reading, check_room, new_lots
+from winecellar.cellars.files.lots import AbsurdFileError, Lot, Reading, check_room, new_lots
 from winecellar.cellars.files.reader import read_file
 from winecellar.cellars.files.table import UnreadableFileError
-from winecellar.cellars.linking import find_wines, said_wines
+from winecellar.cellars.linking import Said, find_wines, named_wines, said
 from winecellar.cellars.models import Bottle, Cellar, Import
 
 SHOWN_REJECTED = 200  # rows named in the report; the rest are counted
@@ -40,18 +40,20 @@ class _Plan:
     reading: Reading
     fresh: Sequence[Lot]
     there: int
-    links: Mapping[Facts, Match]
+    links: Mapping[Said, Match]
 
 
 def preview(*, cellar: Cellar, file_name: str, content: bytes, decimal_sign: str = "", now: datetime) -> Import:
     """Look at a file and keep it until the person decides. Raises ImportRefusedError."""
     plan = _plan(cellar, content, decimal_sign)
+    links = [[*bottle, match.wine_id, match.by.value] for bottle, match in plan.links.items()]
     forget_previews(cellar=cellar, before=now - settings.CELLAR_PREVIEW_RETENTION)
     return Import.objects.create(
         cellar=cellar,
         file_name=file_name[:200],
         content=content,
         decimal_sign=decimal_sign,
+        links=links,
         report=_report(plan),
         created_at=now,
     )
@@ -68,12 +70,13 @@ def apply(*, cellar: Cellar, import_id: int, now: datetime) -> Import:
         if one.state != Import.State.PREVIEW:
             return one
         assert one.content is not None, "a preview has its file"
-        plan = _plan(cellar, bytes(one.content), one.decimal_sign)
-        rows = [_row(lot, plan.links.get(lot.facts)) for lot in plan.fresh]
-        for start in range(0, len(rows), CHUNK):
-            _insert(one, rows[start : start + CHUNK], now)
-        one.state, one.content, one.applied_at, one.report = Import.State.APPLIED, None, now, _report(plan)
-        one.save(update_fields=["state", "content", "applied_at", "report"])
+        links = {Said(*bottle): Match(wine_id, By(by)) for *bottle, wine_id, by in one.links}
+        plan = _plan(cellar, bytes(one.content), one.decimal_sign, links)
+        for start in range(0, len(plan.fresh), CHUNK):
+            _insert(one, [_row(lot, plan) for lot in plan.fresh[start : start + CHUNK]], now)
+        one.report, one.content, one.links = _report(plan), None, []
+        one.state, one.applied_at = Import.State.APPLIED, now
+        one.save(update_fields=["state", "content", "links", "applied_at", "report"])
     return one
 
 
@@ -102,7 +105,8 @@ def forget_previews(*, cellar: Cellar, before: datetime) -> None:
 # --- How it is done --------------------------------------------------------------------------------------------
 
 
-def _plan(cellar: Cellar, content: bytes, decimal_sign: str) -> _Plan:
+def _plan(cellar: Cellar, content: bytes, decimal_sign: str, links: Mapping[Said, Match] | None = None) -> _Plan:
+    """`links` are those found before, if any. Raises ImportRefusedError."""
     most = settings.CELLAR_MAX_BOTTLES
     try:
         reading = read_file(
@@ -124,8 +128,10 @@ def _plan(cellar: Cellar, content: bytes, decimal_sign: str) -> _Plan:
         check_room(held, fresh, most=most)
     except (UnreadableFileError, AbsurdFileError) as error:
         raise ImportRefusedError(str(error)) from error
-    find = said_wines if reading.table == ours.TABLE else find_wines
-    return _Plan(reading, fresh, there, find(lot.facts for lot in fresh))
+    if links is None:
+        find = named_wines if reading.table == ours.TABLE else find_wines
+        links = find({said(lot.facts) for lot in fresh})
+    return _Plan(reading, fresh, there, links)
 
 
 def _report(plan: _Plan) -> dict[str, Any]:
@@ -141,7 +147,7 @@ def _report(plan: _Plan) -> dict[str, Any]:
         "bottles": reading.bottles,
         "new": sum(lot.quantity for lot in fresh),
         "there": plan.there,
-        "matched": sum(lot.quantity for lot in fresh if lot.facts in plan.links),
+        "matched": sum(lot.quantity for lot in fresh if said(lot.facts) in plan.links),
         "wines": len({(lot.facts.name, lot.facts.vintage) for lot in fresh}),
         "non_vintage": reading.non_vintage,
         "without_price": sum(lot.quantity for lot in fresh if not lot.facts.paid),
@@ -176,7 +182,8 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (
 """
 
 
-def _row(lot: Lot, link: Match | None) -> dict[str, Any]:
+def _row(lot: Lot, plan: _Plan) -> dict[str, Any]:
+    link = plan.links.get(said(lot.facts))
     facts = lot.facts._asdict()
     bought = lot.facts.purchased_on
     return {

@@ -6,39 +6,60 @@ be linked to the ordinary bottle; its value is then scaled, or not, as the cella
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from django.db.models import Q
 
-from pricing.listings import candidate
-from pricing.matching import By, Candidates, Listed, Match, match, read_listing
+from pricing.matching import By, Candidate, Candidates, Listed, Match, match, read_listing
 from pricing.models import Wine
 from pricing.sizes import BOTTLE_ML, Packing
 from pricing.titles import Vintage
 from winecellar.cellars.files.lots import Facts
 
 
-def said_wines(bottles: Iterable[Facts]) -> Mapping[Facts, Match]:
-    """The wines that those bottles name by our own id, as our own files do: 1 query."""
-    said = {facts: facts.wine_id for facts in bottles if facts.wine_id}
-    there = set(Wine.objects.filter(pk__in=set(said.values())).values_list("pk", flat=True))
-    return {facts: Match(wine_id, By.WINE_ID) for facts, wine_id in said.items() if wine_id in there}
+class Said(NamedTuple):
+    """What of a bottle says which wine it is. `wine_id` is our own id, as our own files have it."""
+
+    name: str
+    vintage: int | None
+    non_vintage: bool
+    size_ml: int
+    gtin: str
+    wine_id: str
 
 
-def find_wines(bottles: Iterable[Facts]) -> Mapping[Facts, Match]:
+def said(facts: Facts) -> Said:
+    return Said(facts.name, facts.vintage, facts.non_vintage, facts.size_ml, facts.gtin, facts.wine_id)
+
+
+def named_wines(bottles: Collection[Said]) -> dict[Said, Match]:
+    """The wines that those bottles name by our own id: 1 query."""
+    wanted = {each.wine_id for each in bottles if each.wine_id}
+    there = set(Wine.objects.filter(pk__in=wanted).values_list("pk", flat=True))
+    return {each: Match(each.wine_id, By.WINE_ID) for each in bottles if each.wine_id in there}
+
+
+def find_wines(bottles: Collection[Said]) -> dict[Said, Match]:
     """The wines of those bottles for which that is certain: 1 query."""
-    listed = {facts: _listed(facts) for facts in bottles}
-    years = {each.vintage.year for each in listed.values() if each.vintage}
-    marked = Q(gtin__in={each.gtin for each in listed.values() if each.gtin}) | Q(vintage__in=years - {None})
+    listed = {each: _listed(each) for each in bottles}
+    wines = Candidates(_candidates(listed.values()))
+    return {each: hit for each in bottles if (hit := _match(listed[each], wines))}
+
+
+COLUMNS = ("id", "name", "producer", "region", "vintage", "size_ml", "gtin", "lwin")  # as Candidate has them
+
+
+def _candidates(listed: Collection[Listed]) -> Iterator[Candidate]:
+    """All wines that one of these could be."""
+    years = {each.vintage.year for each in listed if each.vintage}
+    marked = Q(gtin__in={each.gtin for each in listed if each.gtin}) | Q(vintage__in=years - {None})
     if None in years:
         marked |= Q(vintage__isnull=True)
-    wines = Candidates(map(candidate, Wine.objects.filter(marked, retired_at__isnull=True).iterator()))
-    found = {}
-    for facts, each in listed.items():
-        if hit := _match(each, wines):
-            found[facts] = hit
-    return found
+    for row in Wine.objects.filter(marked, retired_at__isnull=True).values_list(*COLUMNS).iterator():
+        yield Candidate(*row)
 
 
 def _match(listed: Listed, wines: Candidates) -> Match | None:
@@ -48,8 +69,13 @@ def _match(listed: Listed, wines: Candidates) -> Match | None:
     return match(replace(listed, packing=Packing(1, BOTTLE_ML), gtin=""), wines, unsaid_size_ml=None)
 
 
-def _listed(facts: Facts) -> Listed:
+@lru_cache(maxsize=10_000)
+def _read(name: str, gtin: str) -> Listed:
+    return read_listing(name, gtin=gtin)
+
+
+def _listed(said: Said) -> Listed:
     """As matching sees it: what the fields say counts, whatever stands in the name."""
-    read = read_listing(facts.name, gtin=facts.gtin)
-    vintage = Vintage(facts.vintage) if facts.vintage or facts.non_vintage else read.vintage
-    return replace(read, vintage=vintage, packing=Packing(1, facts.size_ml), unclear="")
+    read = _read(said.name, said.gtin)
+    vintage = Vintage(said.vintage) if said.vintage or said.non_vintage else read.vintage
+    return replace(read, vintage=vintage, packing=Packing(1, said.size_ml), unclear="")

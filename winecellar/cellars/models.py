@@ -55,6 +55,7 @@ class Import(models.Model):
     file_name = models.CharField(max_length=200)
     content = models.BinaryField(null=True)
     decimal_sign = models.CharField(max_length=1, blank=True, help_text="As the person says; empty: found out.")
+    links = models.JSONField(default=list, help_text="The wines that were found, so that what was shown is written.")
     report = models.JSONField(default=dict, help_text="What was read, in numbers, and the first rejected rows.")
     created_at = models.DateTimeField(db_default=Now())
     applied_at = models.DateTimeField(null=True)
@@ -79,7 +80,9 @@ class Bottle(models.Model):
     """So many equal bottles, bought together, lying in one place. When all are gone the row stays, with none left."""
 
     cellar = models.ForeignKey(Cellar, on_delete=models.CASCADE, related_name="bottles")
-    wine = models.ForeignKey(Wine, on_delete=models.PROTECT, null=True, blank=True, related_name="bottles")
+    wine = models.ForeignKey(
+        Wine, on_delete=models.PROTECT, null=True, blank=True, related_name="bottles", db_index=False
+    )
     linked_by = models.CharField(max_length=10, blank=True, choices=[(by.value, by.value) for by in By])
     name = models.CharField(max_length=200)
     producer = models.CharField(max_length=200, blank=True)
@@ -111,6 +114,8 @@ class Bottle(models.Model):
 
     class Meta:
         ordering = ("name", "vintage", "size_ml", "id")
+        # Whether a wine may be deleted; without the second index, for patterns, that Django gives to text keys.
+        indexes = (models.Index(name="cellars_bottle_of_wine", fields=["wine"], condition=Q(wine__isnull=False)),)
         constraints = (
             models.CheckConstraint(
                 name="cellars_bottle_linked",

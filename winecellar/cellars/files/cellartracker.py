@@ -11,7 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import date
+from decimal import Decimal
 from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
 from winecellar.cellars.files import lots
 from winecellar.cellars.files.lots import EMPTY_WORDS, Facts, Prices, Reading, RowError
@@ -38,6 +41,7 @@ COLOURS = {"red": "red", "white": "white", "rosé": "rose", "rose": "rose", "ora
 KINDS = {"sparkling": "sparkling", "fortified": "fortified", "sweet": "sweet", "dessert": "sweet"}
 _DATE = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})")
 IN_CELLAR, PENDING = "1", "-1"
+_Paid = tuple[Decimal | None, str]
 
 
 def table_of(header: list[str]) -> str | None:
@@ -58,9 +62,9 @@ def read(table: Table, prices: Prices, *, most_per_row: int) -> Reading:
         raise UnreadableFileError(
             f"CellarTracker’s table {kind} has the columns {', '.join(missing)}; this file lacks them."
         )
-    reading = Reading(f"CellarTracker {kind}", rows=len(table.rows))
+    reading = Reading(f"CellarTracker {kind}", rows=table.count)
     rows = _Rows(table, kind, prices, reading, most_per_row)
-    for row in table.rows:
+    for row in table.rows():
         if len(row.cells) != len(table.header):
             reading.reject(row.line, f"{len(row.cells)} cells where the first row names {len(table.header)} columns.")
             continue
@@ -71,68 +75,111 @@ def read(table: Table, prices: Prices, *, most_per_row: int) -> Reading:
     return reading
 
 
+class _Cells(NamedTuple):
+    """The cells of a row that we look at, "" for columns that its table does not have. In CellarTracker's words."""
+
+    iWine: str  # noqa: N815
+    Wine: str
+    Vintage: str
+    Size: str
+    BottleSize: str
+    Producer: str
+    Type: str
+    Country: str
+    Region: str
+    Appellation: str
+    Locale: str
+    Location: str
+    Bin: str
+    StoreName: str
+    Store: str
+    PurchaseDate: str
+    DeliveryDate: str
+    BeginConsume: str
+    EndConsume: str
+    BottleNote: str
+    UPC: str
+    Barcode: str
+    iPurchase: str  # noqa: N815
+    BottleState: str
+    Quantity: str
+    Pending: str
+    Remaining: str
+    Delivered: str
+    Price: str
+    Currency: str
+    NativePrice: str
+    NativePriceCurrency: str
+    BottleCost: str
+    BottleCostCurrency: str
+    MyValue: str
+
+
 class _Rows:
     """The rows of one table. What many rows have in common is read once."""
 
     def __init__(self, table: Table, kind: str, prices: Prices, reading: Reading, most_per_row: int) -> None:
-        self.at = {name: place for place, name in enumerate(table.header)}
+        at = {name: place for place, name in enumerate(table.header)}
+        # One call for all cells of a row; what is missing is taken from an empty cell behind the last.
+        self.pick = itemgetter(*(at.get(name, len(table.header)) for name in _Cells._fields))
+        self.has_country = "Country" in at
         self.kind = kind
         self.reading = reading
         self.most = most_per_row
-        self.take: Callable[[list[str]], None] = getattr(self, f"_{kind.lower()}")
+        self.of_kind: Callable[[_Cells], None] = getattr(self, f"_{kind.lower()}")
         self.counted: Counter[str] = Counter()
         self.seen: set[str] = set()
         self.price = lru_cache(maxsize=10_000)(lambda name, cell, currency: lots.price(name, cell, currency, prices))
 
-    def cell(self, cells: list[str], name: str) -> str:
-        place = self.at.get(name)
-        return "" if place is None else cells[place]
+    def take(self, cells: list[str]) -> None:
+        """Put one row where it belongs. Raises RowError."""
+        self.of_kind(_Cells._make(self.pick([*cells, ""])))
 
     # Each table's own: whether the bottles are in the cellar, how many, what they cost, and what tells them apart.
 
-    def _inventory(self, cells: list[str]) -> None:
-        if self.cell(cells, "Location").lower() == "(pending)":
+    def _inventory(self, row: _Cells) -> None:
+        if row.Location.lower() == "(pending)":
             self.reading.pending += 1
             return
-        barcode = self.cell(cells, "Barcode")
-        if not barcode or barcode in self.seen:
-            raise RowError(f"Barcode: {barcode[:40]!r} is there twice." if barcode else "Barcode: there is none.")
-        facts = self._facts(cells, "Size", ("NativePrice", "NativePriceCurrency"))
-        self.seen.add(barcode)
-        self.reading.hold(facts, [f"inventory:{barcode}"], 1)
+        if not row.Barcode or row.Barcode in self.seen:
+            raise RowError(
+                f"Barcode: {row.Barcode[:40]!r} is there twice." if row.Barcode else "Barcode: there is none."
+            )
+        facts = self._facts(row, row.Size, self._native(row))
+        self.seen.add(row.Barcode)
+        self.reading.hold(facts, [f"inventory:{row.Barcode}"], 1)
 
-    def _list(self, cells: list[str]) -> None:
-        held = lots.quantity(self.cell(cells, "Quantity") or "0", most=self.most)
-        pending = lots.quantity(self.cell(cells, "Pending") or "0", most=self.most)
+    def _list(self, row: _Cells) -> None:
+        held = lots.quantity(row.Quantity or "0", most=self.most)
+        pending = lots.quantity(row.Pending or "0", most=self.most)
         if held:
-            facts = self._facts(cells, "Size", ("Price", "Currency"), ("MyValue", "Currency"))
+            own = self.price("MyValue", row.MyValue, row.Currency)
+            facts = self._facts(row, row.Size, self.price("Price", row.Price, row.Currency), own)
             self._hold(facts, f"{facts.source_wine}|{facts.size_ml}", held)
         self.reading.pending += pending
 
-    def _bottles(self, cells: list[str]) -> None:
-        state = self.cell(cells, "BottleState")
-        count = lots.quantity(self.cell(cells, "Quantity") or "1", most=self.most)
-        if state == PENDING:
+    def _bottles(self, row: _Cells) -> None:
+        count = lots.quantity(row.Quantity or "1", most=self.most)
+        if row.BottleState == PENDING:
             self.reading.pending += count
-        elif state != IN_CELLAR:
+        elif row.BottleState != IN_CELLAR:
             self.reading.consumed += count
         else:
-            facts = self._facts(cells, "BottleSize", ("BottleCost", "BottleCostCurrency"))
-            bought = f"{facts.purchased_on}|{self.cell(cells, 'DeliveryDate')}|{facts.paid}{facts.paid_currency}"
+            facts = self._facts(row, row.BottleSize, self.price("BottleCost", row.BottleCost, row.BottleCostCurrency))
+            bought = f"{facts.purchased_on}|{row.DeliveryDate}|{facts.paid}{facts.paid_currency}"
             self._hold(facts, f"{facts.source_wine}|{facts.size_ml}|{bought}", count)
 
-    def _purchase(self, cells: list[str]) -> None:
-        left = lots.quantity(self.cell(cells, "Remaining"), most=self.most)
-        bought = lots.quantity(self.cell(cells, "Quantity") or str(left), most=self.most)
-        if self.cell(cells, "Delivered").lower() == "false":
+    def _purchase(self, row: _Cells) -> None:
+        left = lots.quantity(row.Remaining, most=self.most)
+        bought = lots.quantity(row.Quantity or str(left), most=self.most)
+        if row.Delivered.lower() == "false":
             self.reading.pending += left
             return
         if left:
-            facts = self._facts(cells, "Size", ("NativePrice", "NativePriceCurrency"))
-            self._hold(facts, self.cell(cells, "iPurchase"), left)
+            self._hold(self._facts(row, row.Size, self._native(row)), row.iPurchase, left)
         self.reading.consumed += max(bought - left, 0)
 
-    def _consumed(self, cells: list[str]) -> None:
+    def _consumed(self, row: _Cells) -> None:
         self.reading.consumed += 1
 
     def _hold(self, facts: Facts, identity: str, count: int) -> None:
@@ -143,44 +190,38 @@ class _Rows:
         keys = [f"{table}:{identity}#{number}" for number in range(first + 1, first + count + 1)]
         self.reading.hold(facts, keys, count)
 
-    def _facts(self, cells: list[str], size: str, paid: tuple[str, str], own: tuple[str, str] | None = None) -> Facts:
-        cell = self.cell
-        name = lots.text("name", cell(cells, "Wine"))
+    def _native(self, row: _Cells) -> _Paid:
+        """As it was paid; older files have the price in their owner's own currency only."""
+        if row.NativePriceCurrency:
+            return self.price("NativePrice", row.NativePrice, row.NativePriceCurrency)
+        return self.price("Price", row.Price, row.Currency)
+
+    def _facts(self, row: _Cells, size: str, paid: _Paid, own: _Paid = (None, "")) -> Facts:
+        name = lots.text("name", row.Wine)
         if not name:
             raise RowError("Wine: there is no name.")
-        amount, currency = cell(cells, paid[0]), cell(cells, paid[1])
-        if not currency:  # older files have their own currency's columns only
-            amount, currency = cell(cells, "Price"), cell(cells, "Currency")
-        worth = self.price(own[0], cell(cells, own[0]), cell(cells, own[1])) if own else (None, "")
         return Facts(
             name,
-            lots.text("producer", cell(cells, "Producer")),
-            *_vintage(cell(cells, "Vintage")),
-            _size(cell(cells, size)),
-            _colour(cell(cells, "Type")),
-            *self._place(cells),
-            *self.price(paid[0], amount, currency),
-            _date(cell(cells, "PurchaseDate")),
-            lots.text("store", cell(cells, "StoreName") or cell(cells, "Store")),
-            lots.text("location", cell(cells, "Location")),
-            lots.text("bin", cell(cells, "Bin")),
-            *_window(cell(cells, "BeginConsume"), cell(cells, "EndConsume")),
-            lots.text("note", cell(cells, "BottleNote")),
-            *worth,
-            f"ct:{cell(cells, 'iWine')}",
-            cell(cells, "UPC"),
+            _text("producer", row.Producer),
+            *_vintage(row.Vintage),
+            _size(size),
+            _colour(row.Type),
+            *(_place(row.Country, row.Appellation, row.Region) if self.has_country else _locale(row.Locale)),
+            *paid,
+            _date(row.PurchaseDate),
+            _text("store", row.StoreName or row.Store),
+            _text("location", row.Location),
+            _text("bin", row.Bin),
+            *_window(row.BeginConsume, row.EndConsume),
+            lots.text("note", row.BottleNote) if row.BottleNote else "",
+            *own,
+            f"ct:{row.iWine}",
+            row.UPC,
         )
-
-    def _place(self, cells: list[str]) -> tuple[str, str]:
-        if "Country" in self.at:
-            parts = (self.cell(cells, "Country"), self.cell(cells, "Appellation"), self.cell(cells, "Region"))
-        else:
-            where = [part.strip() for part in self.cell(cells, "Locale").split(",")]
-            parts = (where[0], where[-1] if len(where) > 1 else "", where[1] if len(where) > 1 else "")
-        return _place(*parts)
 
 
 # A cellar has few vintages, sizes, places and dates, and many bottles.
+_text = lru_cache(maxsize=10_000)(lots.text)
 _vintage = lru_cache(maxsize=1_000)(lots.vintage)
 _size = lru_cache(maxsize=1_000)(lots.size)
 _window = lru_cache(maxsize=10_000)(lots.window)
@@ -189,6 +230,13 @@ _window = lru_cache(maxsize=10_000)(lots.window)
 @lru_cache(maxsize=10_000)
 def _place(country: str, appellation: str, region: str) -> tuple[str, str]:
     return lots.text("country", country), lots.region((appellation, region))
+
+
+@lru_cache(maxsize=10_000)
+def _locale(locale: str) -> tuple[str, str]:
+    """“France, Bordeaux, Médoc, Pauillac”: from the widest to the narrowest."""
+    where = [part.strip() for part in locale.split(",")]
+    return _place(where[0], where[-1] if len(where) > 1 else "", where[1] if len(where) > 1 else "")
 
 
 @lru_cache(maxsize=1_000)

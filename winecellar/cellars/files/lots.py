@@ -147,7 +147,7 @@ def new_lots(
     """
     fresh, there, elsewhere = [], 0, Counter(by_other_tables)
     for lot in reading.held:
-        unknown = [key for key in lot.keys if key not in known]
+        unknown = [key for key in lot.keys if key not in known] if known else lot.keys
         if len(lot.keys) != lot.quantity:  # one key for all
             if len(unknown) == len(lot.keys):
                 fresh.append(lot)

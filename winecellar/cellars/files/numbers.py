@@ -28,7 +28,14 @@ def price_reader(cells: Iterable[str], decimal_sign: str) -> Prices:
         shown = ", ".join(error.cells[:3])
         raise UnreadableFileError(f"{error.reason} (It has {shown}.)") from error
 
+    # Most prices are digits, and perhaps the decimal sign and some more: those need not be taken apart.
+    easy = re.compile(
+        rf"[0-9]{{1,{MOST_DIGITS}}}(?:{re.escape(style.decimal)}[0-9]{{1,2}})?" if style.decimal else "[0-9]+"
+    )
+
     def read(cell: str) -> Decimal | None:
+        if easy.fullmatch(cell) and len(cell) <= MOST_DIGITS:
+            return Decimal(cell.replace(",", "."))
         if cell.lower() in EMPTY_WORDS:
             return None
         found = take_apart(cell)

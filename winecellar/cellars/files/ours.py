@@ -100,9 +100,9 @@ def read(table: Table, prices: Prices, *, most_per_row: int) -> Reading:
     if missing := [name for name in COLUMNS if name not in table.header]:
         raise UnreadableFileError(f"Our own files have the columns {', '.join(missing)}; this one lacks them.")
     at = {name: table.header.index(name) for name in (KEYS, *COLUMNS)}
-    reading = Reading(TABLE, rows=len(table.rows))
+    reading = Reading(TABLE, rows=table.count)
     seen: set[str] = set()
-    for row in table.rows:
+    for row in table.rows():
         if len(row.cells) != len(table.header):
             reading.reject(row.line, f"{len(row.cells)} cells where the first row names {len(table.header)} columns.")
             continue

@@ -5,7 +5,6 @@ Guarantee: it raises UnreadableFileError or AbsurdFileError, in words, or accoun
 
 from __future__ import annotations
 
-from itertools import chain
 from types import ModuleType
 
 from winecellar.cellars.files import cellartracker, ours
@@ -27,7 +26,7 @@ def read_file(content: bytes, *, decimal_sign: str, most: int, most_per_row: int
             "Neither CellarTracker’s columns (iWine, Wine, Vintage …) nor our own are in the first line. Export the"
             " table as it is, with its first line."
         )
-    prices = price_reader(chain.from_iterable(table.column(name) for name in kind.PRICES), decimal_sign)
+    prices = price_reader(table.cells(kind.PRICES), decimal_sign)
     reading: Reading = kind.read(table, prices, most_per_row=most_per_row)
     check_totals(reading, most=most, mean=mean)
     return reading

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,16 +33,29 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A header and its rows. A row may be shorter or longer than the header; the last is never shorter."""
+    """A header and the rows beneath it. Rows are read anew each time they are asked for: kept, they are ten files."""
 
     header: list[str]
-    rows: list[Row]
+    count: int
+    text: str
+    delimiter: str
+    quoting: Literal[0, 3]
 
-    def column(self, name: str) -> Iterator[str]:
-        """The cells of a column, of the rows that have it; none if there is no such column."""
-        if name in self.header:
-            at = self.header.index(name)
-            yield from (row.cells[at] for row in self.rows if at < len(row.cells))
+    def rows(self) -> Iterator[Row]:
+        """Rows may be shorter or longer than the header, but for the last, which is never shorter."""
+        lines = _read(self.text, self.delimiter, self.quoting)
+        next(lines)
+        for line, cells in lines:
+            if any(cells):
+                yield Row(line, [cell.strip() for cell in cells])
+
+    def cells(self, names: Collection[str]) -> Iterator[str]:
+        """The cells of these columns, where there are any."""
+        places = [place for place, name in enumerate(self.header) if name in names]
+        lines = _read(self.text, self.delimiter, self.quoting)
+        next(lines)
+        for _, cells in lines:
+            yield from (cells[place].strip() for place in places if place < len(cells))
 
 
 def read_table(content: bytes) -> Table:
@@ -54,16 +67,12 @@ def read_table(content: bytes) -> Table:
         raise UnreadableFileError(
             "This is a web page, not an export. It comes when one is not signed in: sign in there, and export again."
         )
-    first_line = text.lstrip("\r\n").split("\n", 1)[0]
+    text = text.lstrip("\r\n")
+    first_line = text.split("\n", 1)[0]
     delimiter = max(DELIMITERS, key=first_line.count)
     if not first_line.count(delimiter):
         raise UnreadableFileError("The first line names no columns. Export the table as CSV or as tabs.")
-    rows = _rows(text, delimiter)
-    header = [name.strip() for name in rows[0].cells]
-    rows = [row for row in rows[1:] if any(row.cells)]
-    if rows and len(rows[-1].cells) < len(header):
-        raise UnreadableFileError(f"The file ends in the middle of line {rows[-1].line}: it is cut. Export it again.")
-    return Table(header, rows)
+    return _checked(text, delimiter)
 
 
 def _decoded(content: bytes) -> str:
@@ -74,24 +83,49 @@ def _decoded(content: bytes) -> str:
         raise UnreadableFileError(str(error)) from error
 
 
-def _rows(text: str, delimiter: str) -> list[Row]:
-    """With quotes as CSV has them. In a file of tabs a quotation mark may also be one: then nothing is quoted."""
-    try:
-        rows = list(_read(text, delimiter, csv.QUOTE_MINIMAL))
-    except csv.Error:
-        rows = []
-    quoted = bool(rows) and all(len(row.cells) == len(rows[0].cells) for row in rows)
-    if delimiter == "\t" and '"' in text and not quoted:
-        return list(_read(text, delimiter, csv.QUOTE_NONE))
-    if not rows:
+def _checked(text: str, delimiter: str) -> Table:
+    """Reads it all once. In a file of tabs a quotation mark may be only one: then nothing is quoted."""
+    found = _shape(text, delimiter, csv.QUOTE_MINIMAL)
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+    if delimiter == "\t" and '"' in text and not (found and found.even):
+        found, quoting = _shape(text, delimiter, csv.QUOTE_NONE), csv.QUOTE_NONE
+    if found is None:
         raise UnreadableFileError("A quotation mark is opened and never closed: the file is cut. Export it again.")
-    return rows
+    if found.last_width < len(found.header):
+        raise UnreadableFileError(f"The file ends in the middle of line {found.last_line}: it is cut. Export it again.")
+    return Table(found.header, found.count, text, delimiter, quoting)
 
 
-def _read(text: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[Row]:
+@dataclass(slots=True)
+class _Shape:
+    header: list[str]
+    count: int = 0
+    even: bool = True
+    last_line: int = 0
+    last_width: int = 0
+
+
+def _shape(text: str, delimiter: str, quoting: Literal[0, 3]) -> _Shape | None:
+    """None where quotes do not close."""
+    try:
+        lines = _read(text, delimiter, quoting)
+        header = [name.strip() for name in next(lines)[1]]
+        found = _Shape(header, last_width=len(header))
+        for line, cells in lines:
+            if any(cells):
+                found.count += 1
+                found.last_line, found.last_width = line, len(cells)
+                found.even = found.even and len(cells) == len(header)
+    except csv.Error:
+        return None
+    return found
+
+
+def _read(text: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[tuple[int, list[str]]]:
+    """The rows, the header's first, each with the line that it begins at."""
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     line = 1
     for cells in reader:
-        yield Row(line, [cell.strip() for cell in cells])
+        yield line, cells
         line = reader.line_num + 1
