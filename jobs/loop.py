@@ -11,10 +11,13 @@ import random
 import select
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
 
 import structlog
+from django.conf import settings
 from django.db import Error, connection
 
 from jobs.database import is_away, sqlstate
@@ -49,12 +52,42 @@ class StopSignal:
         os.write(self._writer, b".")
 
 
+class Stoppable(Protocol):
+    stopping: bool
+
+
+@contextmanager
+def stopped_by_signal(work: Stoppable) -> Iterator[None]:
+    """While inside, SIGTERM or SIGINT asks `work` to stop; a second one does what it did before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        work.stopping = True
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def run(step: Callable[[], float], stop: StopSignal, *, on_error: Callable[[], None] = lambda: None) -> None:
-    """Call `step`, wait the seconds it returns, and so on until told to stop."""
+    """Call `step`, wait the seconds it returns, and so on until told to stop.
+
+    A step that hangs, on a connection from which nothing comes any more, ends the process by SIGALRM after
+    settings.WORKER_WATCHDOG; whoever started it starts it again.
+    """
     backoff = RECONNECT_SECONDS[0]
+    watchdog = settings.WORKER_WATCHDOG.total_seconds()
     while not stop.stopped:
         try:
-            stop.wait(step())
+            signal.setitimer(signal.ITIMER_REAL, watchdog)
+            wait = step()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            stop.wait(wait)
             backoff = RECONNECT_SECONDS[0]
         except Error as error:
             unexpected = None if is_away(error) else error
@@ -69,6 +102,7 @@ def run(step: Callable[[], float], stop: StopSignal, *, on_error: Callable[[], N
 
 
 def _recover(on_error: Callable[[], None], stop: StopSignal, seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)
     try:
         connection.close()
     except Error:

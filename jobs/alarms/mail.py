@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 from django.urls import reverse
 
-from jobs.alarms.rules import utc
 from jobs.models import Incident
+from jobs.words import utc
 
 
 def compose(incident: Incident) -> EmailMessage:

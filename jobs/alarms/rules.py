@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from jobs.words import span, utc
+
 
 class Severity(StrEnum):
     WARN = "warn"
@@ -198,21 +200,3 @@ def step(known: Known | None, *, holds: bool, now: datetime, opens_after: timede
     if not known.opened:
         return Step.FORGET
     return Step.CLOSE if now - known.last_true_at >= closes_after else Step.WAIT
-
-
-# --- Words ------------------------------------------------------------------------------------------------------
-
-
-def utc(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M} UTC"
-
-
-def span(time: timedelta) -> str:
-    """Two units at most: “26 h 10 min”, “3 d 4 h”, “40 s”."""
-    seconds = int(time.total_seconds())
-    units = [("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)]
-    for (unit, size), (lesser, lesser_size) in zip(units, [*units[1:], ("", 0)], strict=True):
-        if seconds >= size * (2 if unit == "d" else 1) or size == 1:
-            rest = seconds % size // lesser_size if lesser_size else 0
-            return f"{seconds // size} {unit}" + (f" {rest} {lesser}" if rest else "")
-    raise AssertionError("seconds end it")

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from signal import SIGTERM
+from signal import SIGKILL, SIGTERM
 
 import structlog
 from django.conf import settings
@@ -81,7 +81,9 @@ class Children:
                 child.process.wait(max(deadline - time.monotonic(), LOOK_SECONDS))
             except subprocess.TimeoutExpired:
                 child.process.kill()
-                child.process.wait()
+                child.process.wait()  # all of them are ended before the database may fail us
+        for child in self._children:
+            if child.process.returncode == -SIGKILL:
                 store.give_back(child.claimed, Outcome.WAITING, charged=False)
                 log.warning("child.killed", job=child.job.name, pid=child.process.pid)
         self.tend()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, date, datetime, time, timedelta
 
 import structlog
@@ -82,9 +83,15 @@ def slots_of(job: Job, first: date | datetime, last: date | datetime, *, now: da
 
 
 def run_by_hand(
-    job: Job, slots: Sequence[datetime], *, owner: str, by: str, tell: Tell | None = None
-) -> Iterator[tuple[Run, Ending | None]]:
-    """Run these slots in this process, one after the other; yields each twice: as it begins, and with its ending.
+    job: Job,
+    slots: Sequence[datetime],
+    *,
+    owner: str,
+    by: str,
+    tell: Tell | None = None,
+    stopped_by: Callable[[Run], AbstractContextManager[None]] = lambda run: nullcontext(),
+) -> Iterator[tuple[datetime, Ending]]:
+    """Run these slots in this process, one after the other, until one is stopped; yields how each ended.
 
     Through the same lock, fence and rows as the scheduler's; only there is no second attempt. Raises BusyError.
     """
@@ -94,8 +101,11 @@ def run_by_hand(
         if claimed is None:
             raise BusyError(_busy(job))
         run = Run(job, claimed, tell=tell)
-        yield run, None
-        yield run, perform(job, run, last=True)
+        with stopped_by(run):
+            ending = perform(job, run, last=True)
+        yield slot, ending
+        if run.stopping:
+            return
 
 
 def _busy(job: Job) -> str:

@@ -144,6 +144,13 @@ class JobRun(models.Model):
         return f"{self.job_id} of {self.scheduled_for:%Y-%m-%d %H:%M} UTC"
 
     @property
+    def in_words(self) -> str:
+        """What became of the slot: “ran”, “ran (missed: caught up)”, “skipped: still running”."""
+        return self.get_outcome_display() + (
+            "" if self.origin == self.Origin.SLOT else f" ({self.get_origin_display()})"
+        )
+
+    @property
     def duration(self) -> timedelta | None:
         return self.ended_at - self.started_at if self.started_at and self.ended_at else None
 

@@ -1,4 +1,4 @@
-"""The real scheduler and watchman processes: killed, stopped, told to stop, paused past a lock's life, off by an hour."""
+"""The real scheduler and watchman processes: killed, told to stop, paused past a lock's life, an hour off."""
 
 import os
 import signal
@@ -15,14 +15,15 @@ from tests.processes.conftest import Processes, children, is_running, wait_until
 
 __all__ = ["schedule"]
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
-UNDER_TEST = {"DJANGO_SETTINGS_MODULE": "tests.jobs.schedule.process_settings"}
 JOB = "yearly"
+UNDER_TEST = {"DJANGO_SETTINGS_MODULE": "tests.jobs.schedule.process_settings", "SCHEDULE_JOBS": JOB}
 
 
 def start(processes: Processes, *command: str, **environment: str) -> subprocess.Popen[bytes]:
     command = command or ("manage.py", "run_scheduler")
-    process = processes.start(*command, **UNDER_TEST, **environment)
-    wait_until(lambda: "scheduler.started" in processes.log(process), what="the scheduler starts")
+    process = processes.start(*command, **{**UNDER_TEST, **environment})
+    wait_until(lambda: "scheduler.started" in processes.log(process) or process.poll() is not None, what="it starts")
+    assert process.poll() is None, processes.log(process)
     return process
 
 
@@ -146,7 +147,7 @@ def test_schedulers_whose_hosts_clocks_are_an_hour_off_run_each_slot_once_and_no
 ) -> None:
     known_since("hourly", store.now() - 400 * DAY)
     for offset in ("3600", "-3600"):
-        start(processes, "-m", "tests.processes.shifted", offset, "run_scheduler")
+        start(processes, "-m", "tests.processes.shifted", offset, "run_scheduler", SCHEDULE_JOBS="hourly")
     wait_until(lambda: JobRun.objects.filter(job="hourly", outcome="ran"), what="the latest slot ran")
     latest = JobRun.objects.filter(job="hourly").order_by("-scheduled_for")[0]
     assert latest.scheduled_for <= store.now(), "the database's clock rules"
@@ -168,7 +169,7 @@ def test_a_scheduler_whose_connections_are_cut_goes_on(schedule: Any, processes:
 
 
 def test_the_watchman_says_that_the_scheduler_died_and_closes_when_it_is_back(
-    schedule: Any, processes: Processes, settings: Any
+    schedule: Any, processes: Processes
 ) -> None:
     """Nobody else would: what died cannot say so. Deployments take less than PROCESS_SILENT_AFTER."""
     victim = start(processes)
@@ -181,5 +182,7 @@ def test_the_watchman_says_that_the_scheduler_died_and_closes_when_it_is_back(
     )
     assert (incident.severity, incident.state) == ("page", "open")
     assert processes.log(watchman).count("incident.opened") == 1
+    os.kill(victim.pid, signal.SIGCONT)
+    wait_until(lambda: Incident.objects.get(pk=incident.pk).closed_at, what="it closes")
     watchman.send_signal(signal.SIGTERM)
     assert watchman.wait(timeout=20) == 0

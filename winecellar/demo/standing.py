@@ -16,7 +16,7 @@ from django.db.models import Count
 from alerts.events import ALERT_CREATED
 from alerts.models import Alert, Decision
 from jobs import queue
-from jobs.models import DeadLetter, LoggedMessage, ProcessedMessage
+from jobs.models import DeadLetter, LoggedMessage, Process, ProcessedMessage
 from pricing.events import PRICE_CHANGED
 from pricing.models import Offer
 from winecellar.demo import catalogue
@@ -64,6 +64,11 @@ def untouched_alerts(before: Standing) -> list[WatchedAlert]:
 def waiting_deliveries() -> int:
     """Everything published and not yet acked, over all subscriptions; an alert not yet checked is one of them."""
     return sum(depth.waiting for depth in queue.depths())
+
+
+def is_alive(kind: str, *, since: datetime) -> bool:
+    """Whether a process of this kind (scheduler, watchman) has shown a sign of life since."""
+    return Process.objects.filter(kind=kind, beat_at__gte=since).exists()
 
 
 def prices_in_log(since: datetime) -> list[AcceptedPrice]:

@@ -1,4 +1,3 @@
-import signal
 import sys
 from argparse import SUPPRESS, ArgumentParser
 from datetime import datetime
@@ -11,6 +10,7 @@ from jobs.schedule import control, store
 from jobs.schedule.declared import Job, load_schedule
 from jobs.schedule.perform import Ending, perform
 from jobs.schedule.run import Run
+from jobs.words import utc
 
 
 class Command(BaseCommand):
@@ -39,14 +39,11 @@ class Command(BaseCommand):
 
     def _by_hand(self, job: Job, slots: list[datetime]) -> list[Ending]:
         endings = []
-        for run, ending in control.run_by_hand(job, slots, owner=loop.process_name(), by="command", tell=self._tell):
-            if ending is None:
-                _on_signals(run)
-                continue
+        for slot, ending in control.run_by_hand(
+            job, slots, owner=loop.process_name(), by="command", tell=self._tell, stopped_by=loop.stopped_by_signal
+        ):
+            self.stdout.write(f"{job.name} of {utc(slot)}: {ending.value}")
             endings.append(ending)
-            self.stdout.write(f"{job.name} of {run.scheduled_for:%Y-%m-%d %H:%M} UTC: {ending.value}")
-            if run.stopping:
-                break
         return endings
 
     def _tell(self, done: int, total: int | None, counts: dict[str, Any]) -> None:
@@ -59,11 +56,6 @@ def _perform_claimed(job: Job, run_id: int, token: int) -> int:
     if claimed is None:
         return 0  # whoever has its lock now has written what became of it
     run = Run(job, claimed)
-    _on_signals(run)
-    perform(job, run, may_exit=True)
+    with loop.stopped_by_signal(run):
+        perform(job, run, may_exit=True)
     return 0
-
-
-def _on_signals(run: Run) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: setattr(run, "stopping", True))

@@ -1,14 +1,18 @@
 import sys
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db import Error
 
 from jobs import loop
 from jobs.schedule import store
 from jobs.schedule.children import Children
 from jobs.schedule.declared import load_schedule
 from jobs.schedule.scheduler import Scheduler
+
+log = structlog.get_logger(__name__)
 
 
 class Command(BaseCommand):
@@ -28,5 +32,8 @@ class Command(BaseCommand):
             return scheduler.step(store.now())
 
         loop.run(step, stop)
-        children.stop()
-        scheduler.close()
+        try:
+            children.stop()
+            scheduler.close()
+        except Error as error:  # the locks of what it ran will run out by themselves
+            log.warning("scheduler.stopped_without_database", error=type(error).__name__)
