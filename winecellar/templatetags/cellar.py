@@ -26,7 +26,7 @@ SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
 
 
 @register.filter
-def money(value: Decimal | str | None, currency: str) -> str:
+def in_money(value: Decimal | str | None, currency: str) -> str:
     """“€1,234.50”, “CHF 1,234.50”; a dash for no amount. “ short” after the currency leaves out cents that are none."""
     if not isinstance(value, Decimal):
         return "–"
@@ -38,13 +38,13 @@ def money(value: Decimal | str | None, currency: str) -> str:
 @register.filter
 def signed(value: Decimal, currency: str) -> str:
     """“+$12.00”, “−$12.00”: the sign is a character, not a colour."""
-    return ("+" if value > 0 else "") + money(value, currency)
+    return ("+" if value > 0 else "") + in_money(value, currency)
 
 
 @register.filter
 def amount(value: str, currency: str) -> str:
     """Money that was kept as text."""
-    return money(Decimal(value), currency)
+    return in_money(Decimal(value), currency)
 
 
 @register.filter
