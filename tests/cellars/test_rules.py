@@ -60,6 +60,7 @@ def line(bottle: int, quantity: int, unit: str | None, source: Source = Source.O
         ([line(1, 2, "10")], [], "1", {"left": D(-20)}),
         ([line(1, 2, "10")], [line(1, 2, "11")], "1.1", {"rate": D(2)}),
         ([line(1, 2, "10")], [line(1, 2, "12")], "1.1", {"rate": D(2), "price": D(2)}),
+        ([line(1, 1, "10")], [line(1, 3, "11")], "1.1", {"came": D(22), "rate": D(1)}),
         ([line(1, 2, "10")], [line(1, 2, "10")], "1.1", {"rate": D(2), "price": D(-2)}),
         ([line(1, 1, "10", Source.PAID)], [line(1, 1, "15")], "1", {"revalued": D(5)}),
         ([line(1, 1, "10", Source.OWN)], [line(1, 1, "8", Source.OWN)], "1", {"revalued": D(-2)}),

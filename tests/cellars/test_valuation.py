@@ -91,6 +91,7 @@ def test_what_is_drunk_does_not_count_and_an_empty_cellar_is_worth_nothing() -> 
     bottle(wine(), quantity=0)
     value()
     assert (valuation().value, valuation().bottles) == (D("0.00"), 0)
+    assert lines() == {}
 
 
 def test_the_nights_rate_is_frozen_in_the_row(rated: dict[str, Decimal]) -> None:
