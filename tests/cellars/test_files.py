@@ -200,7 +200,7 @@ def test_a_price_that_can_be_read_in_two_ways_is_asked_about_and_never_guessed()
 def test_absurd_totals_are_refused_before_anything_else_happens() -> None:
     """A column of prices taken for the quantity: 269 rows that would make 450,381 bottles."""
     rows = [{"iWine": str(n), "Quantity": "1199" if n % 2 else "75"} for n in range(269)]
-    with pytest.raises(AbsurdFileError, match="269 rows would make .* at most 100,000"):
+    with pytest.raises(AbsurdFileError, match=r"269 rows would make .* at most 100,000"):
         read(tabs(LIST, *rows))
     rows = [{"iWine": str(n), "Quantity": "61"} for n in range(269)]
     with pytest.raises(AbsurdFileError, match="269 rows would make 16,409 bottles, more than 60 in each row"):
