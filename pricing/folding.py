@@ -30,6 +30,8 @@ FIRST_MARK, LAST_MARK = 0x300, 0x36F  # combining diacritical marks
 
 def fold(text: str) -> str:
     """“Saint-Émilion” and “saint emilion” are the same to whoever searches."""
+    if text.isascii():  # the same, ten times faster: nothing to take apart, and of the table only the hyphen
+        return text.replace("-", " ").lower()
     decomposed = unicodedata.normalize("NFKD", text)
     bare = "".join(letter for letter in decomposed if not FIRST_MARK <= ord(letter) <= LAST_MARK)
     return bare.translate(_TABLE).lower()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import TypeVar
 
 from pricing.codes import InvalidCodeError, Lwin, read_gtin, read_lwin
@@ -60,6 +61,10 @@ class Ask:
     in_stock: bool = True
 
 
+# Many wines are of one producer or region.
+_often = lru_cache(maxsize=10_000)(comparable)
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A wine as matching sees it. A vintage of None is NV."""
@@ -75,9 +80,9 @@ class Candidate:
 
     def names(self) -> set[str]:
         """All that it may be called: with its producer before or behind, with its region or without."""
-        called = {self.name, f"{self.producer} {self.name}", f"{self.name} {self.producer}"}
-        called |= {f"{name} {self.region}" for name in called}
-        return {comparable(name) for name in called}
+        name, producer, region = comparable(self.name), _often(self.producer), _often(self.region)
+        called = {name, f"{producer} {name}".strip(), f"{name} {producer}".strip()}
+        return called | {f"{each} {region}".strip() for each in called}
 
 
 @dataclass(frozen=True, slots=True)

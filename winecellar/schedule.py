@@ -11,12 +11,16 @@ from jobs import housekeeping
 from jobs.schedule.declared import CatchUp, Job, Overlap
 from pricing import raw_bodies
 from pricing.feeds import answers
+from winecellar.cellars import nightly
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NIGHTLY = settings.NIGHTLY_HEARTBEAT_LIMIT
 SKIP = Overlap.SKIP
 
 SCHEDULE = [
+    # What each cellar is worth, as of this hour. A night that was missed is valued as of its own time, for a week back.
+    Job("value-cellars", "0 2 * * *", nightly.run, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.each(7), heartbeat=NIGHTLY, time_limit=60 * MINUTE),
     # Looks at every alarm, as the watchman does all the time; and notices when the watchman does not.
     Job("alarm-evaluation", "*/5 * * * *", housekeeping.evaluate_alarms, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.skip(), heartbeat=30 * MINUTE, time_limit=2 * MINUTE, attempts=1),

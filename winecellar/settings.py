@@ -132,6 +132,23 @@ MAIL_BATCH = 40
 MAIL_AT_ONCE = 8  # sends in flight per worker process
 MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight seconds, then fail
 
+# --- Cellars --------------------------------------------------------------------------------------------------
+
+# An offer that its merchant has not confirmed for so long is no longer what somebody asks, but what somebody asked.
+VALUATION_OFFER_FRESH = timedelta(days=30)
+# How long a night's lines and prices are kept: “since yesterday” needs two nights, a look back at an odd one a week.
+# Totals are kept for ever.
+VALUATION_DETAIL_RETENTION = timedelta(days=8)
+# Cellars valued in one transaction: half a second, so that a lost lock costs little and nobody waits for its rows.
+VALUATION_CHUNK = env.int("VALUATION_CHUNK", default=2_000)
+CELLAR_MAX_FILE_BYTES = 20_000_000  # a hundred thousand bottles of CellarTracker's longest rows, twice over
+CELLAR_MAX_BOTTLES = 100_000  # of one person: ten times the largest private cellar that was ever auctioned
+# More in one row is a column read wrongly (a price taken for a quantity), and so are files whose rows hold ...
+CELLAR_MAX_PER_ROW = 1_200
+# ... more than five cases each on average: 269 rows once became 450,381 bottles.
+CELLAR_MAX_MEAN_PER_ROW = 60
+CELLAR_PREVIEW_RETENTION = timedelta(days=1)  # how long a file that nobody confirmed is kept
+
 # --- Django ---------------------------------------------------------------------------------------------------
 
 SECRET_KEY = env.str("SECRET_KEY", default="" if PRODUCTION else "development-only-" + "0123456789abcdef" * 3)
@@ -153,6 +170,7 @@ INSTALLED_APPS = [
     "pricing",
     "alerts",
     "winecellar.accounts",
+    "winecellar.cellars",
     "winecellar.demo",
 ]
 

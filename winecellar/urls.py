@@ -7,6 +7,7 @@ urlpatterns = [
     path("", include("pricing.urls")),
     path("", include("alerts.urls")),
     path("", include("winecellar.accounts.urls")),
+    path("", include("winecellar.cellars.urls")),
     path("feeds/", include("pricing.feeds.urls")),
     path("admin/", admin.site.urls),
 ]

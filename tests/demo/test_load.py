@@ -1,21 +1,23 @@
 """Loading the catalogue: complete, idempotent, careful."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from django.contrib.auth import authenticate, get_user_model
 from django.core.management import CommandError, call_command
-from django.db.models import Max
+from django.db.models import Max, Sum
 
 from alerts.models import Alert
 from jobs.models import Delivery
 from pricing.models import Merchant, Offer, PriceHistory, Wine
+from winecellar.cellars.models import Cellar
 from winecellar.demo import catalogue
+from winecellar.demo.history import DAYS
 from winecellar.demo.load import Loaded, load_catalogue
 
 NOW = datetime(2030, 5, 17, 9, 30, tzinfo=UTC)
-NOTHING = Loaded(0, 0, 0, 0, 0, 0)
+NOTHING = Loaded(0, 0, 0, 0, 0, 0, 0)
 TABLES = (Alert, Merchant, Offer, PriceHistory, Wine, get_user_model())
 
 
@@ -34,6 +36,18 @@ def test_everything_is_there(loaded):
     assert Offer.objects.count() == loaded.offers == sum(len(wine.sold_by) for wine in catalogue.wines())
     assert PriceHistory.objects.count() == loaded.past_prices > 5 * loaded.offers
     assert Alert.objects.count() == loaded.alerts == sum(len(person.watches) for person in catalogue.PEOPLE)
+
+
+def test_the_collectors_cellar_has_forty_bottles_and_ninety_nights(loaded):
+    (cellar,) = Cellar.objects.all()
+    assert cellar.owner.email == catalogue.COLLECTOR.email
+    assert cellar.bottles.count() == loaded.bottles
+    assert 35 <= cellar.bottles.aggregate(held=Sum("quantity"))["held"] <= 45
+    nights = list(cellar.valuations.order_by("day"))
+    assert [night.day for night in nights] == [NOW.date() - timedelta(days=n) for n in range(DAYS - 1, -1, -1)]
+    assert len({night.value for night in nights}) > DAYS / 2
+    assert {night.without_value for night in nights} == {1}
+    assert cellar.bottles.filter(consumptions__isnull=False).count() == 3
 
 
 def test_loading_twice_changes_nothing(loaded):

@@ -114,8 +114,8 @@ def test_signing_out_is_by_post_only(as_alice: Client) -> None:
 
 
 def test_the_header_offers_what_fits(stranger: Client, as_alice: Client) -> None:
-    assert "Wines My alerts Sign in" in page(stranger.get("/")).words
-    assert "Wines My alerts Sign out" in page(as_alice.get("/")).words
+    assert "Wines My cellar My alerts Sign in" in page(stranger.get("/")).words
+    assert "Wines My cellar My alerts Sign out" in page(as_alice.get("/")).words
     assert [a["href"] for a in page(as_alice.get("/alerts")).all("a") if a.get("aria-current") == "page"] == ["/alerts"]
 
 

@@ -43,6 +43,11 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
         *("jobs/words.py", "jobs/schedule/cron.py", "jobs/schedule/rules.py", "jobs/alarms/rules.py"),
         *("jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"),
         *("pricing/sizes.py", "pricing/titles.py", "pricing/codes.py", "pricing/matching.py"),
+        *(f"winecellar/cellars/{name}.py" for name in ("rules", "holdings", "words")),
+        *(
+            f"winecellar/cellars/files/{name}.py"
+            for name in ("table", "lots", "numbers", "cellartracker", "ours", "reader")
+        ),
         *(f"pricing/catalogues/{name}.py" for name in ("rows", "errors", "options", "inflate", "decode", "stream")),
         *(f"pricing/catalogues/{name}.py" for name in ("columns", "delimited", "xml_rows", "google", "wine_searcher")),
         *(f"pricing/catalogues/{name}.py" for name in ("vivino", "sniff", "sales", "reading", "numbers", "prices")),

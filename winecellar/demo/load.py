@@ -1,7 +1,7 @@
 """Puts the demo's catalogue into the database: merchants, wines, ninety days of prices, people and their alerts.
 
 Guarantee: run it as often as you like. What is there stays as it is; history is written once, with the offer it
-belongs to; a person's alerts come with the person, so that one that was deleted stays deleted. All or nothing.
+belongs to; a person's alerts and bottles come once, so that what was deleted stays deleted. All or nothing.
 Called by `manage.py load_demo_catalogue` and by the demo.
 """
 
@@ -21,6 +21,7 @@ from jobs.messages import new_event_id
 from pricing.models import Merchant, Offer, PriceHistory, Wine
 from winecellar.demo import catalogue
 from winecellar.demo.catalogue import Watch
+from winecellar.demo.cellar import add_cellar
 from winecellar.demo.history import PastPrice, past_prices
 from winecellar.demo.market import Listing
 
@@ -41,6 +42,7 @@ class Loaded:
     past_prices: int
     people: int
     alerts: int
+    bottles: int
 
 
 def load_catalogue(*, now: datetime) -> Loaded:
@@ -51,7 +53,9 @@ def load_catalogue(*, now: datetime) -> Loaded:
         merchants, wines = _add_merchants(), _add_wines()
         offers, prices = _add_offers(now)
         people, alerts = _add_people(now)
-    return Loaded(wines, merchants, offers, prices, people, alerts)
+        collector = get_user_model().objects.get(email=catalogue.COLLECTOR.email)
+        bottles = add_cellar(user_id=collector.pk, now=now)
+    return Loaded(wines, merchants, offers, prices, people, alerts, bottles)
 
 
 def listings() -> list[Listing]:

@@ -1,6 +1,6 @@
 """How the pages write prices, sizes, times and changes. In every template without a load tag; they read nothing."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -20,6 +20,37 @@ SIZES_ML = {375: "Half bottle", 1_500: "Magnum", 3_000: "Double magnum", 6_000: 
 def usd(value: Decimal | str | None) -> str:
     """“$1,234.50”; a dash for no price, which templates hand over as None or, where its owner is None, as ""."""
     return f"${value:,.2f}" if isinstance(value, Decimal) else "–"
+
+
+SIGNS = {"USD": "$", "EUR": "€", "GBP": "£"}
+
+
+@register.filter
+def in_money(value: Decimal | str | None, currency: str) -> str:
+    """“€1,234.50”, “CHF 1,234.50”; a dash for no amount. “ short” after the currency leaves out cents that are none."""
+    if not isinstance(value, Decimal):
+        return "–"
+    code, _, short = currency.partition(" ")
+    amount = f"{abs(value):,.0f}" if short and value == value.to_integral_value() else f"{abs(value):,.2f}"
+    return ("−" if value < 0 else "") + SIGNS.get(code, f"{code}{NO_BREAK}") + amount
+
+
+@register.filter
+def signed(value: Decimal, currency: str) -> str:
+    """“+$12.00”, “−$12.00”: the sign is a character, not a colour."""
+    return ("+" if value > 0 else "") + in_money(value, currency)
+
+
+@register.filter
+def amount(value: str, currency: str) -> str:
+    """Money that was kept as text."""
+    return in_money(Decimal(value), currency)
+
+
+@register.filter
+def positive(value: Decimal) -> Decimal:
+    """Without its sign: the words around it say which way."""
+    return abs(value)
 
 
 @register.filter
@@ -59,9 +90,16 @@ def moment(value: datetime, precision: str = "minutes") -> SafeString:
 
 
 @register.filter
-def day(value: datetime) -> str:
+def day(value: date) -> str:
     """“12 Nov”, for an axis."""
     return f"{value.day}{NO_BREAK}{value:%b}"
+
+
+@register.filter
+def date_words(value: date) -> SafeString:
+    """A day as a <time>: “12 Nov”, “12 Nov 2019” in another year than this."""
+    year = "" if value.year == timezone.now().year else f" {value.year}"
+    return format_html('<time datetime="{}">{}</time>', value.isoformat(), day(value) + year)
 
 
 @register.filter

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class CellarsConfig(AppConfig):
+    name = "winecellar.cellars"
+    verbose_name = "Cellars"
