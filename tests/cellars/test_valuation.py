@@ -12,7 +12,7 @@ from django.conf import LazySettings
 from django.db import connection, transaction
 
 from jobs.errors import LockLostError
-from pricing.models import Offer
+from pricing.models import Availability, ExchangeRate, Offer
 from tests.cast import merchant, wine
 from tests.cellars.cast import NIGHT, SLOT, bottle, cellar, history, offered, unfenced, valuation, value
 from winecellar.cellars import rates, selectors
@@ -75,6 +75,59 @@ def test_an_offer_that_nobody_confirmed_for_long_counts_as_the_last_one_known_wi
     value()
     line = lines()[mine.pk]
     assert (line.unit, line.source, line.seen_on) == (D("120.00"), Source.LAST_OFFER, NIGHT - timedelta(days=35))
+
+
+def test_a_withdrawn_offer_counts_as_the_last_one_known_from_the_day_it_went() -> None:
+    offered("100.00", hours=200)
+    offered("120.00", by=merchant("083", "La Cave"), hours=200)
+    Offer.objects.filter(merchant=merchant()).update(withdrawn_at=SLOT - timedelta(days=3))
+    mine = bottle(wine())
+    value()
+    assert (lines()[mine.pk].unit, lines()[mine.pk].source) == (D("120.00"), Source.OFFER)
+    Offer.objects.update(withdrawn_at=SLOT - timedelta(days=2))
+    Offer.objects.filter(merchant=merchant()).update(withdrawn_at=SLOT + timedelta(days=1, hours=-3))
+    value(SLOT + timedelta(days=1))
+    line = selectors.lines_of(valuation(slot=SLOT + timedelta(days=1)))[0]
+    assert (line.unit, line.source, line.seen_on) == (D("100.00"), Source.LAST_OFFER, NIGHT)
+
+
+def test_a_gap_that_has_closed_since_is_a_gap_for_the_nights_in_it() -> None:
+    offered("100.00", hours=200)
+    gone, back = SLOT - timedelta(days=2), SLOT + timedelta(hours=5)
+    for at, price in ((gone, None), (back, D("100.00"))):
+        Availability.objects.create(
+            wine=wine(), merchant_id=merchant().pk, price_usd=price, observed_at=at, event_id=f"evt_{at}"
+        )
+    mine = bottle(wine())
+    value()
+    assert (lines()[mine.pk].source, lines()[mine.pk].seen_on) == (Source.LAST_OFFER, gone.date())
+    value(SLOT + timedelta(days=1))
+    assert selectors.lines_of(valuation(slot=SLOT + timedelta(days=1)))[0].source is Source.OFFER
+
+
+def test_an_offer_in_other_money_is_worth_itself_in_a_cellar_of_that_money_whatever_the_rate_was() -> None:
+    for day, rate in ((NIGHT - timedelta(days=3), "1.25"), (NIGHT - timedelta(days=1), "1.10")):
+        ExchangeRate.objects.create(currency="EUR", day=day, per_eur=1, source="ecb")
+        ExchangeRate.objects.create(currency="USD", day=day, per_eur=D(rate), source="ecb")
+    offered("125.00", hours=72)
+    Offer.objects.update(native_price=D("100.00"), native_currency="EUR")
+    bottle(wine(), inside=cellar(currency="EUR"), quantity=3)
+    bottle(wine(), inside=cellar("bob", currency="USD"))
+    value()
+    assert (valuation().value, valuation().usd_rate) == (D("300.00"), D("0.9090909091"))
+    assert valuation(cellar("bob")).value == D("110.00")
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [(-1, {"USD": D(1)}), (0, {"USD": D(1), "EUR": D("0.8")}), (3, {"USD": D(1), "EUR": D("0.8")})],
+)
+def test_the_rate_of_a_day_is_the_last_published_on_it_or_before(days: int, expected: dict[str, Decimal]) -> None:
+    for code, rate in (("EUR", 1), ("USD", D("1.25"))):
+        ExchangeRate.objects.create(currency=code, day=NIGHT, per_eur=rate, source="ecb")
+        ExchangeRate.objects.create(currency=code, day=NIGHT + timedelta(days=9), per_eur=rate, source="ecb")
+    ExchangeRate.objects.create(currency="CHF", day=NIGHT + timedelta(days=9), per_eur=D("0.9"), source="ecb")
+    assert rates.rates_on(NIGHT + timedelta(days=days)) == expected
 
 
 def test_bottles_without_any_value_are_counted_and_left_out_never_0() -> None:

@@ -15,6 +15,8 @@ from winecellar.cellars.rules import Source
 
 # A cellar of a hundred thousand bottles at the dearest price there is still fits.
 VALUE_DIGITS = 16
+# A price in other money, in dollars: so exact that it comes back to itself in a cellar of that money.
+EXACT_DIGITS, EXACT_DECIMALS = 18, 8
 RATE_DIGITS, RATE_DECIMALS = 20, 10  # as exact as central banks publish them, with room
 
 
@@ -203,8 +205,8 @@ class NightPrice(models.Model):
     # Without a constraint, as the price history's: it would lock and check each wine each night.
     wine = models.ForeignKey(Wine, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
     size_ml = models.PositiveIntegerField()
-    offer_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True)
-    last_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True)
+    offer_usd = models.DecimalField(max_digits=EXACT_DIGITS, decimal_places=EXACT_DECIMALS, null=True)
+    last_usd = models.DecimalField(max_digits=EXACT_DIGITS, decimal_places=EXACT_DECIMALS, null=True)
     last_seen_on = models.DateField(null=True)
 
     class Meta:

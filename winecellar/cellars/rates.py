@@ -8,7 +8,6 @@ from __future__ import annotations
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 
-from django.apps import apps
 from django.db import connection
 
 from winecellar.cellars.rules import USD
@@ -25,11 +24,9 @@ WHERE theirs.day <= %s ORDER BY theirs.currency, theirs.day DESC
 
 def rates_on(day: date) -> dict[str, Decimal]:
     """All rates of the day: of each currency the latest published on it or before. 1 query."""
-    rates = {}
-    if apps.is_installed("pricing") and "exchangerate" in apps.all_models["pricing"]:
-        with connection.cursor() as cursor:
-            cursor.execute(LATEST, [day])
-            rates = {currency: rate.quantize(TEN_PLACES, ROUND_HALF_UP) for currency, rate in cursor.fetchall()}
+    with connection.cursor() as cursor:
+        cursor.execute(LATEST, [day])
+        rates = {currency: rate.quantize(TEN_PLACES, ROUND_HALF_UP) for currency, rate in cursor.fetchall()}
     return {**rates, USD: Decimal(1)}
 
 

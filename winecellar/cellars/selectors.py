@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 from django.conf import settings
 
@@ -15,10 +15,11 @@ from pricing.timeline import Step
 from winecellar.cellars.files.lots import Facts, Lot
 from winecellar.cellars.holdings import Held
 from winecellar.cellars.imports import STORED
-from winecellar.cellars.models import Bottle, Cellar, Valuation, ValuationLines
+from winecellar.cellars.models import EXACT_DECIMALS, Bottle, Cellar, Valuation, ValuationLines
 from winecellar.cellars.rates import rates_on
 from winecellar.cellars.rules import Basis, Change, Line, Money, Offered, Source, Worth, explain, worth
 
+EXACT = Decimal(1).scaleb(-EXACT_DECIMALS)
 NO_LINE = (None, None, None)
 
 
@@ -118,23 +119,35 @@ def values_of(bottle: Bottle, cellar: Cellar) -> list[tuple[Valuation, Line]]:
 
 def worth_now(bottle: Bottle, cellar: Cellar, *, now: datetime) -> Worth:
     """What one bottle is worth by the offers of this moment, as the next night would say: at most 2 queries."""
+    rates = rates_on(now.date())
     return worth(
-        basis=Basis(cellar.currency, rates_on(now.date()), cellar.scales_by_size),
+        basis=Basis(cellar.currency, rates, cellar.scales_by_size),
         size_ml=bottle.size_ml,
         own=Money(bottle.own_value, bottle.own_currency) if bottle.own_value else None,
-        offered=_offered(bottle.wine, now) if bottle.wine else None,
+        offered=_offered(bottle.wine, rates, now) if bottle.wine else None,
         paid=Money(bottle.paid, bottle.paid_currency) if bottle.paid else None,
     )
 
 
-def _offered(wine: Wine, now: datetime) -> Offered | None:
+def _offered(wine: Wine, rates: Mapping[str, Decimal], now: datetime) -> Offered | None:
     """The best standing offer, else the last one known, as the night freezes them."""
-    offers = list(Offer.objects.filter(wine=wine))
-    standing = [offer.price_usd for offer in offers if offer.seen_at >= now - settings.VALUATION_OFFER_FRESH]
+    asked = [(_in_dollars(offer, rates), offer) for offer in Offer.objects.filter(wine=wine)]
+    fresh_since = now - settings.VALUATION_OFFER_FRESH
+    standing = [usd for usd, offer in asked if not offer.withdrawn_at and offer.seen_at >= fresh_since]
     if standing:
         return Offered(min(standing), wine.size_ml)
-    last = min(offers, key=lambda offer: (-offer.seen_at.timestamp(), offer.price_usd), default=None)
-    return Offered(last.price_usd, wine.size_ml, last.seen_at.date()) if last else None
+    last = min(((offer.withdrawn_at or offer.seen_at, usd) for usd, offer in asked), key=_latest_first, default=None)
+    return Offered(last[1], wine.size_ml, last[0].date()) if last else None
+
+
+def _in_dollars(offer: Offer, rates: Mapping[str, Decimal]) -> Decimal:
+    if offer.native_price and offer.native_currency in rates:
+        return (offer.native_price / rates[offer.native_currency]).quantize(EXACT, ROUND_HALF_UP)
+    return offer.price_usd
+
+
+def _latest_first(seen: tuple[datetime, Decimal]) -> tuple[float, Decimal]:
+    return -seen[0].timestamp(), seen[1]
 
 
 def lots(cellar: Cellar) -> Iterator[Lot]:

@@ -69,27 +69,41 @@ INSERT INTO cellars_night (day, slot, rates, frozen_at, valued_to)
 VALUES (%(day)s, %(slot)s, %(rates)s::jsonb, %(now)s, 0)
 ON CONFLICT (day) DO NOTHING
 """
-# An offer that changed after the slot stood until then at what the history says; the offer is ahead of the history,
-# never behind it. A wine whose offers nobody has confirmed for long has a last known price, and its age.
+# What a merchant asked as of the slot: the offer, if it is no newer, else what the history says; in other money, at
+# this night's rate and not at that of the day it was named. It stands unless it was withdrawn by then, which the offer
+# says, or the gaps of the history, if it came back meanwhile. A wine that nobody asks a fresh price for has a last known one.
 FREEZE_PRICES = """
+WITH rate AS MATERIALIZED (
+    SELECT key AS currency, value::numeric AS per_usd
+    FROM cellars_night, LATERAL jsonb_each_text(rates) WHERE day = %(day)s
+), asked AS (
+    SELECT wine_id, merchant_id, coalesce(round(native_price / per_usd, 8), price_usd) AS usd,
+           least(seen_at, %(slot)s) AS seen_at, CASE WHEN withdrawn_at <= %(slot)s THEN withdrawn_at END AS gone_at
+    FROM pricing_offer LEFT JOIN rate ON currency = native_currency WHERE occurred_at <= %(slot)s
+    UNION ALL
+    SELECT o.wine_id, o.merchant_id, stood.price_usd, %(slot)s, NULL FROM pricing_offer o CROSS JOIN LATERAL (
+        SELECT h.price_usd FROM pricing_pricehistory h
+        WHERE h.wine_id = o.wine_id AND h.merchant_id = o.merchant_id AND NOT h.late AND h.observed_at <= %(slot)s
+        ORDER BY h.observed_at DESC, h.id DESC LIMIT 1
+    ) stood
+    WHERE o.occurred_at > %(slot)s
+), standing AS (
+    SELECT asked.wine_id, usd, seen_at, coalesce(asked.gone_at, gap.gone_at) AS gone_at
+    FROM asked LEFT JOIN LATERAL (
+        SELECT CASE WHEN a.price_usd IS NULL THEN a.observed_at END AS gone_at FROM pricing_availability a
+        WHERE a.wine_id = asked.wine_id AND a.merchant_id = asked.merchant_id AND a.observed_at <= %(slot)s
+        ORDER BY a.observed_at DESC, a.id DESC LIMIT 1
+    ) gap ON true
+)
 INSERT INTO cellars_nightprice (day, wine_id, size_ml, offer_usd, last_usd, last_seen_on)
 SELECT %(day)s, wine_id, size_ml, offer_usd, CASE WHEN offer_usd IS NULL THEN last_usd END,
-       CASE WHEN offer_usd IS NULL THEN last_seen_at::date END
+       CASE WHEN offer_usd IS NULL THEN last_at::date END
 FROM (
-    SELECT wine_id, min(price_usd) FILTER (WHERE seen_at >= %(fresh_since)s) AS offer_usd,
-           (array_agg(price_usd ORDER BY seen_at DESC, price_usd))[1] AS last_usd, max(seen_at) AS last_seen_at
-    FROM (
-        SELECT wine_id, price_usd, seen_at FROM pricing_offer WHERE occurred_at <= %(slot)s
-        UNION ALL
-        SELECT o.wine_id, stood.price_usd, %(slot)s FROM pricing_offer o CROSS JOIN LATERAL (
-            SELECT h.price_usd FROM pricing_pricehistory h
-            WHERE h.wine_id = o.wine_id AND h.merchant_id = o.merchant_id AND NOT h.late AND h.observed_at <= %(slot)s
-            ORDER BY h.observed_at DESC, h.id DESC LIMIT 1
-        ) stood
-        WHERE o.occurred_at > %(slot)s
-    ) asked
-    GROUP BY wine_id
-) standing JOIN pricing_wine wine ON wine.id = standing.wine_id
+    SELECT wine_id, min(usd) FILTER (WHERE gone_at IS NULL AND seen_at >= %(fresh_since)s) AS offer_usd,
+           (array_agg(usd ORDER BY coalesce(gone_at, seen_at) DESC, usd))[1] AS last_usd,
+           max(coalesce(gone_at, seen_at)) AS last_at
+    FROM standing GROUP BY wine_id
+) of_wine JOIN pricing_wine wine ON wine.id = of_wine.wine_id
 """
 
 
