@@ -71,7 +71,7 @@ ON CONFLICT (day) DO NOTHING
 """
 # What a merchant asked as of the slot: the offer, if it is no newer, else what the history says; in other money, at
 # this night's rate and not at that of the day it was named. It stands unless it was withdrawn by then, which the offer
-# says, or the gaps of the history, if it came back meanwhile. A wine that nobody asks a fresh price for has a last known one.
+# says, or the gaps of the history, if it came back meanwhile. A wine without a fresh offer has a last known one.
 FREEZE_PRICES = """
 WITH rate AS MATERIALIZED (
     SELECT key AS currency, value::numeric AS per_usd
