@@ -16,7 +16,6 @@ from pricing.catalogues.decode import text_of
 from pricing.catalogues.errors import UnreadableFileError as NoTextError
 
 DELIMITERS = ("\t", ",", ";")
-LONGEST_CELL = 10_000_000
 
 
 class UnreadableFileError(Exception):
@@ -123,7 +122,6 @@ def _shape(text: str, delimiter: str, quoting: Literal[0, 3]) -> _Shape | None:
 
 def _read(text: str, delimiter: str, quoting: Literal[0, 3]) -> Iterator[tuple[int, list[str]]]:
     """The rows, the header's first, each with the line that it begins at."""
-    csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
     line = 1
     for cells in reader:
