@@ -1,4 +1,4 @@
-"""From signing up to the confirmed address: one answer for everybody, one mail through the queue, one use of the link."""
+"""From signing up to the confirmed address: one answer for all, one mail through the queue, one use of the link."""
 
 from datetime import timedelta
 from typing import Any

@@ -14,7 +14,16 @@ from tests.pages.html import Page
 from winecellar.accounts.models import User
 
 ERRORS = ["400.html", "403.html", "403_csrf.html", "404.html", "429.html", "500.html", "503.html"]
-FOR_ALL = ["/", "/?q=montrose", "/?q=nothing+of+the+kind", "/?page=2", "/wines/wn_4417", "/wines/wn_2", "/sign-in", "/sign-up"]
+FOR_ALL = [
+    "/",
+    "/?q=montrose",
+    "/?q=nothing+of+the+kind",
+    "/?page=2",
+    "/wines/wn_4417",
+    "/wines/wn_2",
+    "/sign-in",
+    "/sign-up",
+]
 WITH_TARGETS = [
     "/wines/wn_4417?target=150",
     "/wines/wn_4417?target=1",

@@ -40,6 +40,21 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
                 row = services.set_address(user=obj, email=obj.email)
                 get_adapter().send_link(request, row)
 
+    # One at a time, so that somebody looks at whom they erase.
+    def get_actions(self, request: HttpRequest) -> Any:
+        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and not (obj is not None and obj.is_staff)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What goes with a person is theirs: it needs no permission for each kind of row."""
+        deleted, counts, _needed, protected = super().get_deleted_objects(objs, request)
+        return deleted, counts, set(), protected
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        services.erase(user=obj)
+
 
 # Addresses and second factors are changed by those whose they are. An operator looks, and takes a lost factor away.
 admin.site.unregister(EmailAddress)
