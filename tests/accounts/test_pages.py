@@ -1,6 +1,7 @@
 """The pages about accounts: well-formed, one's own only, and closed to forged forms."""
 
 import pytest
+import structlog
 from django.core.management import call_command
 from django.test import Client, override_settings
 
@@ -152,3 +153,13 @@ def test_a_deployment_keeps_the_second_factor_and_counts_by_client() -> None:
 def test_whoever_makes_a_superuser_answers_for_the_address() -> None:
     call_command("createsuperuser", email="charlie@winecellar.example", interactive=False)
     assert User.objects.get().address_is_confirmed
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/confirm-address/a-secret-key", "/new-password/1-a-secret-key"])
+def test_a_links_key_is_not_in_the_log(stranger: Client, path: str) -> None:
+    with structlog.testing.capture_logs() as lines:
+        stranger.get(path)
+    (line,) = [line for line in lines if line["event"] == "request"]
+    assert line["path"] == path.replace("a-secret-key", "…")
+    assert "a-secret-key" not in str(lines)
