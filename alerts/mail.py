@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from email.utils import parseaddr
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
@@ -11,12 +10,12 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from alerts.models import Notification
+from jobs.smtp import stable_message_id
 
 
 def message_id(notification: Notification) -> str:
     """Stable per (alert, event): every try of this mail carries the same one."""
-    domain = parseaddr(settings.MAIL_FROM)[1].rpartition("@")[2] or "localhost"
-    return f"<alert-{notification.alert_id}.{notification.event_id}@{domain}>"
+    return stable_message_id(f"alert-{notification.alert_id}.{notification.event_id}")
 
 
 def compose(notification: Notification) -> EmailMultiAlternatives:

@@ -16,6 +16,7 @@ from decimal import Decimal
 from django.db.models import Q
 from django.utils import timezone
 
+from alerts import owners
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
 from alerts.models import Alert, Decision, Notification
 from alerts.rules import (
@@ -229,7 +230,10 @@ def _current_offers(wine_ids: set[str]) -> dict[str, dict[str, Offer]]:
 
 
 def _alerts_that_may_move(events: Iterable[Event]) -> dict[str, list[Alert]]:
-    """By wine: those to check first, those that were told, and those waiting at or above the batch's lowest price."""
+    """By wine: those to check first, those that were told, and those waiting at or above the batch's lowest price.
+
+    None of people who have not confirmed their address: theirs stay as they are until waiting.py wakes them.
+    """
     moved = [event for event in events if not isinstance(event, FirstCheck)]
     may_move = Q(pk__in=[event.alert_id for event in events if isinstance(event, FirstCheck)])
     if moved:
@@ -237,8 +241,8 @@ def _alerts_that_may_move(events: Iterable[Event]) -> dict[str, list[Alert]]:
         reached = Q(state=Alert.State.ARMED, threshold_usd__gte=min(asked)) if asked else Q()
         may_move |= Q(wine_id__in={event.wine_id for event in moved}) & (Q(state=Alert.State.FIRED) | reached)
     alerts: dict[str, list[Alert]] = defaultdict(list)
-    listening = Alert.objects.exclude(state=Alert.State.PAUSED).filter(may_move)
-    for alert in listening.select_for_update(no_key=True).order_by("pk"):
+    listening = Alert.objects.exclude(state=Alert.State.PAUSED).filter(may_move, owners.CONFIRMED)
+    for alert in listening.select_for_update(no_key=True, of=("self",)).order_by("pk"):
         alerts[alert.wine_id].append(alert)
     return alerts
 

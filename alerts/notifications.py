@@ -1,4 +1,4 @@
-"""The notification-delivery subscription: sends the mails that matching decided on.
+"""The notification-delivery subscription: the mails that matching decided on. jobs/smtp.py hands them over.
 
 Guarantee: a mail is sent only if it is still wanted a moment before; its Message-ID is the same on every try, so that a
 provider or mailbox that knows it shows one. The window that remains: the server took the mail and we died before
@@ -7,45 +7,33 @@ our commit. It is as long as one settlement (milliseconds) and repeats at most t
 
 from __future__ import annotations
 
-import smtplib
 from collections.abc import Sequence
 
-from django.core.mail import EmailMultiAlternatives, get_connection
+from django.core.mail import EmailMultiAlternatives
 from django.utils import timezone
 
+from alerts import owners
 from alerts.mail import compose
 from alerts.models import Alert, Notification
-from jobs.errors import PermanentError, TransientError
+from jobs.errors import PermanentError
 from jobs.messages import Message
 
 
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
-    """The mail for each command; None where it is no longer wanted: alert gone or paused, person gone, sent already."""
+    """The mail for each command; None where it is no longer wanted: alert gone or paused, person gone, sent already.
+
+    Nor is it wanted at an address that is not confirmed.
+    """
     ids = [_notification_id(message) for message in messages]
     queued = {
         notification.pk: notification
         for notification in Notification.objects.filter(
-            pk__in=ids, state=Notification.State.QUEUED, alert__user__is_active=True
+            owners.CONFIRMED_OWNER, pk__in=ids, state=Notification.State.QUEUED, alert__user__is_active=True
         )
         .exclude(alert__state=Alert.State.PAUSED)
         .select_related("alert__wine", "alert__user")
     }
     return [compose(queued[pk]) if pk in queued else None for pk in ids]
-
-
-def perform(mail: EmailMultiAlternatives) -> bool:
-    """Hand one mail to the mail server. Raises TransientError or PermanentError by what the server answered."""
-    try:
-        with get_connection(fail_silently=False) as connection:
-            connection.send_messages([mail])
-    except smtplib.SMTPRecipientsRefused as error:
-        codes = [code for code, _ in error.recipients.values()]
-        raise _by_code(max(codes, default=0), "recipient refused") from error
-    except smtplib.SMTPResponseException as error:
-        raise _by_code(error.smtp_code, "mail server") from error
-    except (smtplib.SMTPException, OSError) as error:
-        raise TransientError(f"mail server: {type(error).__name__}") from error
-    return True
 
 
 def record(pairs: Sequence[tuple[Message, bool | None]]) -> None:
@@ -56,11 +44,6 @@ def record(pairs: Sequence[tuple[Message, bool | None]]) -> None:
         if ids:
             queued = Notification.objects.filter(pk__in=ids, state=Notification.State.QUEUED)
             queued.update(state=state, settled_at=now)
-
-
-def _by_code(code: int, what: str) -> Exception:
-    """SMTP's own classes (RFC 5321, 4.2.1): 4yz may succeed later, 5yz will not. No addresses in the reason."""
-    return PermanentError(f"{what}: {code}") if 500 <= code < 600 else TransientError(f"{what}: {code}")
 
 
 def _notification_id(message: Message) -> int:

@@ -70,7 +70,7 @@ def _watch(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm
     except services.AlertRefusedError as error:
         form.add_error("target", str(error))
         return _wine_response(request, wine, prices, form)
-    messages.success(request, words.created())
+    messages.success(request, words.created(confirmed=_is_confirmed(request)))
     return redirect("alert", pk=alert.pk)
 
 
@@ -133,6 +133,11 @@ def _user_id(request: HttpRequest) -> int:
     return request.user.pk
 
 
+def _is_confirmed(request: HttpRequest) -> bool:
+    """Whether the person's address is confirmed: else their alerts wait (owners.py)."""
+    return bool(getattr(request.user, "address_is_confirmed", False))
+
+
 def _mine(request: HttpRequest, pk: int) -> AlertView:
     try:
         return get_alert(user_id=_user_id(request), pk=pk)
@@ -170,7 +175,8 @@ def alert_target(request: HttpRequest, view: AlertView) -> HttpResponse:
         return _alert_response(request, view, form)
     target = form.cleaned_data["target"]
     services.change_target(alert=view.alert, threshold_usd=target)
-    messages.success(request, words.target_changed(target, paused=view.alert.state == Alert.State.PAUSED))
+    paused = view.alert.state == Alert.State.PAUSED
+    messages.success(request, words.target_changed(target, paused=paused, confirmed=_is_confirmed(request)))
     return _back(request, view)
 
 
@@ -184,7 +190,7 @@ def alert_pause(request: HttpRequest, view: AlertView) -> HttpResponse:
 @_action
 def alert_resume(request: HttpRequest, view: AlertView) -> HttpResponse:
     services.resume(alert=view.alert)
-    messages.success(request, words.resumed())
+    messages.success(request, words.resumed(confirmed=_is_confirmed(request)))
     return _back(request, view)
 
 

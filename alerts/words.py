@@ -12,16 +12,26 @@ def first_check() -> str:
     return "a minute" if minutes == 1 else f"{minutes} minutes"
 
 
-def created() -> str:
+def created(*, confirmed: bool) -> str:
+    """`confirmed`: whether the owner's address is, without which the alert waits."""
+    if not confirmed:
+        return "Alert created. It waits until you have confirmed your address."
     return f"Alert created — we'll check prices within {first_check()}."
 
 
-def resumed() -> str:
+def resumed(*, confirmed: bool) -> str:
+    if not confirmed:
+        return "Alert resumed. It waits until you have confirmed your address."
     return f"Alert resumed — we'll check prices within {first_check()}."
 
 
-def target_changed(target: Decimal, *, paused: bool) -> str:
-    follows = ". The alert is still paused." if paused else f" — we'll check prices within {first_check()}."
+def target_changed(target: Decimal, *, paused: bool, confirmed: bool) -> str:
+    if paused:
+        follows = ". The alert is still paused."
+    elif confirmed:
+        follows = f" — we'll check prices within {first_check()}."
+    else:
+        follows = ". The alert waits until you have confirmed your address."
     return f"Target changed to ${target:,.2f}{follows}"
 
 

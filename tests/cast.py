@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from allauth.mfa.totp.internal.auth import TOTP, generate_totp_secret
 from django.db import transaction
 
 from alerts.models import Alert
@@ -11,12 +12,23 @@ from jobs.outbox import publish
 from pricing.events import PriceChanged
 from pricing.models import Merchant, Offer, Wine
 from winecellar.accounts.models import User
+from winecellar.accounts.second_factor import has_app
 
 NOW = datetime(2026, 3, 14, 9, 12, 4, tzinfo=UTC)
 
 
-def person(name: str = "alice") -> User:
-    return User.objects.get_or_create(email=f"{name}@winecellar.example", defaults={"name": name.title()})[0]
+def person(name: str = "alice", *, confirmed: bool = True) -> User:
+    """Somebody with an address, which is confirmed unless it is said otherwise."""
+    email = f"{name}@winecellar.example"
+    there = User.objects.filter(email=email).first()
+    return there or User.objects.create_user(email, confirmed=confirmed, name=name.title())
+
+
+def with_app(user: User) -> User:
+    """The same person with a second factor, which the admin asks for."""
+    if not has_app(user):
+        TOTP.activate(user, generate_totp_secret())
+    return user
 
 
 def merchant(number: str = "082", name: str = "Merchant X") -> Merchant:

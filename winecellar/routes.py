@@ -2,11 +2,14 @@
 
 from django.conf import settings
 
-from alerts import matching, notifications
+from alerts import matching, notifications, waiting
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
+from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
 from pricing import history
 from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED
+from winecellar.accounts import delivery
+from winecellar.accounts.events import ADDRESS_CONFIRMED, SEND_ACCOUNT_EMAIL
 
 ROUTES = [
     # Appends every price, and the end of every offer, to the wine's time series. In order, so that it reads as it was.
@@ -29,9 +32,20 @@ ROUTES = [
     Route(
         "notification-delivery",
         (SEND_ALERT_EMAIL,),
-        External(notifications.prepare, notifications.perform, notifications.record, at_once=settings.MAIL_AT_ONCE),
+        External(notifications.prepare, hand_over, notifications.record, at_once=settings.MAIL_AT_ONCE),
         ordered=False,
         partitions=4,
+        batch=settings.MAIL_BATCH,
+    ),
+    # Has the alerts that waited for their owner's address looked at. Each person stands for themselves.
+    Route("alert-waking", (ADDRESS_CONFIRMED,), waiting.wake, ordered=False, partitions=2, batch=20),
+    # Sends the mails about accounts. Apart from the alerts', so that whoever signs up waits for none of those.
+    Route(
+        "account-mail",
+        (SEND_ACCOUNT_EMAIL,),
+        External(delivery.prepare, hand_over, delivery.record, at_once=settings.MAIL_AT_ONCE),
+        ordered=False,
+        partitions=2,
         batch=settings.MAIL_BATCH,
     ),
 ]

@@ -11,6 +11,7 @@ from jobs import housekeeping
 from jobs.schedule.declared import CatchUp, Job, Overlap
 from pricing import raw_bodies
 from pricing.feeds import answers
+from winecellar.accounts import retention
 from winecellar.cellars import nightly
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -38,6 +39,9 @@ SCHEDULE = [
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
     # What merchants sent, as it came, for as long as a mended adapter may want to read it again.
     Job("raw-bodies", "45 3 * * *", raw_bodies.purge, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+    # Sessions that are over, mails about accounts whose links no longer work, attempts to sign in long forgotten.
+    Job("account-leftovers", "55 3 * * *", retention.purge, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
     # What this schedule itself leaves behind: old runs, closed incidents, processes long gone.
     Job("schedule-history", "50 3 * * *", housekeeping.purge_schedule_history, lock_ttl=MINUTE, overlap=SKIP,

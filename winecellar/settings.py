@@ -149,6 +149,31 @@ CELLAR_MAX_PER_ROW = 1_200
 CELLAR_MAX_MEAN_PER_ROW = 60
 CELLAR_PREVIEW_RETENTION = timedelta(days=1)  # how long a file that nobody confirmed is kept
 
+# --- Accounts -------------------------------------------------------------------------------------------------
+
+# How often, by whom (ip, key: the address typed, user), over how long. A household or an office shares one address.
+ACCOUNT_RATE_LIMITS = {
+    "signup": "20/h/ip",
+    "login": "30/m/ip",
+    # The lockout: guessing at one account, or from one place at many. A new password through the mail ends it.
+    "login_failed": "10/m/ip,5/15m/key",
+    # Each sends a mail to whatever address was typed, so it must not be a way of filling somebody's mailbox.
+    "reset_password": "20/h/ip,3/h/key",
+    "confirm_email": "1/3m/key",
+    "reset_password_from_key": "20/m/ip",
+    "change_password": "5/m/user",
+    "manage_email": "10/m/user",
+    "reauthenticate": "10/m/user",
+}
+ACCOUNT_EMAIL_CONFIRMATION_EXPIRE_DAYS = 3  # over a weekend
+PASSWORD_RESET_TIMEOUT = 3_600  # seconds: whoever asks is waiting for it
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300  # seconds for which a password typed again counts, before what cannot be undone
+MFA_TOTP_TOLERANCE = 1  # codes before and after the present one: phones' clocks are up to half a minute off
+# Off in the demo only, where everybody can read the password; `check --deploy` refuses it.
+STAFF_NEED_SECOND_FACTOR = env.bool("STAFF_NEED_SECOND_FACTOR", default=True)
+# How many proxies of ours a request passes. Only as many entries of X-Forwarded-For are believed.
+ALLAUTH_TRUSTED_PROXY_COUNT = env.int("TRUSTED_PROXY_COUNT", default=0)
+
 # --- Django ---------------------------------------------------------------------------------------------------
 
 SECRET_KEY = env.str("SECRET_KEY", default="" if PRODUCTION else "development-only-" + "0123456789abcdef" * 3)
@@ -159,13 +184,15 @@ SITE_URL = env.str("SITE_URL", default="" if PRODUCTION else "http://127.0.0.1:8
 CSRF_TRUSTED_ORIGINS = [SITE_URL] if SITE_URL else []
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "winecellar.accounts.admin_config.OperatorAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "allauth.account",
+    "allauth.mfa",
     "jobs",
     "pricing",
     "alerts",
@@ -186,6 +213,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
 ]
 
 ROOT_URLCONF = "winecellar.urls"
@@ -228,9 +256,46 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
-LOGIN_URL = "sign-in"
+LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "alerts"
 LOGOUT_REDIRECT_URL = "wines"
+SESSION_ENGINE = "winecellar.accounts.sessions"
+# What counts attempts must be one for all processes and hosts, and we have Postgres only.
+CACHES = {"default": {"BACKEND": "winecellar.accounts.cache.SharedCache"}}
+
+# allauth: people are known by their address alone. The pages' names are in accounts/urls.py, the words in accounts/.
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+ACCOUNT_ADAPTER = "winecellar.accounts.adapter.AccountAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_PREVENT_ENUMERATION = True
+# Asked for when signing up, so that a known address and a new one get the same answer; see accounts/adapter.py.
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True  # in the browser that signed up, and nowhere else
+ACCOUNT_CHANGE_EMAIL = True  # one address, replaced when the new one is confirmed
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+ACCOUNT_REAUTHENTICATION_METHODS = {"password", "mfa"}
+ACCOUNT_FORMS = {
+    "login": "winecellar.accounts.forms.SignInForm",
+    "signup": "winecellar.accounts.forms.SignUpForm",
+    "add_email": "winecellar.accounts.forms.AddressForm",
+    "change_password": "winecellar.accounts.forms.PasswordForm",
+    "reset_password": "winecellar.accounts.forms.ForgottenForm",
+    "reset_password_from_key": "winecellar.accounts.forms.NewPasswordForm",
+    "reauthenticate": "winecellar.accounts.forms.ItIsYouForm",
+}
+MFA_ADAPTER = "winecellar.accounts.second_factor.SecondFactorAdapter"
+MFA_TOTP_ISSUER = "Winecellar"
+# Allauth would not let anybody with a second factor change their address. Our form asks for a confirmed one instead.
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_FORMS = {
+    "authenticate": "winecellar.accounts.forms.CodeForm",
+    "reauthenticate": "winecellar.accounts.forms.ItIsYouByCodeForm",
+    "activate_totp": "winecellar.accounts.forms.AppForm",
+}
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

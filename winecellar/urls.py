@@ -3,6 +3,8 @@
 from django.contrib import admin
 from django.urls import include, path
 
+handler429 = "winecellar.accounts.views.too_many"  # allauth asks for it by this name
+
 urlpatterns = [
     path("", include("pricing.urls")),
     path("", include("alerts.urls")),

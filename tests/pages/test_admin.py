@@ -4,14 +4,14 @@ import pytest
 from django.test import Client
 
 from alerts.models import Alert, Decision
-from tests.cast import alert
+from tests.cast import alert, with_app
 from winecellar.accounts.models import User
 
 
 @pytest.fixture
 def charlie(db: None) -> Client:
     client = Client()
-    client.force_login(User.objects.create_superuser("charlie@winecellar.example", "an-operators-password"))
+    client.force_login(with_app(User.objects.create_superuser("charlie@winecellar.example", "an-operators-password")))
     return client
 
 

@@ -13,8 +13,17 @@ from tests.cast import alert, merchant, wine
 from tests.pages.html import Page
 from winecellar.accounts.models import User
 
-ERRORS = ["400.html", "403.html", "403_csrf.html", "404.html", "500.html", "503.html"]
-FOR_ALL = ["/", "/?q=montrose", "/?q=nothing+of+the+kind", "/?page=2", "/wines/wn_4417", "/wines/wn_2", "/sign-in"]
+ERRORS = ["400.html", "403.html", "403_csrf.html", "404.html", "429.html", "500.html", "503.html"]
+FOR_ALL = [
+    "/",
+    "/?q=montrose",
+    "/?q=nothing+of+the+kind",
+    "/?page=2",
+    "/wines/wn_4417",
+    "/wines/wn_2",
+    "/sign-in",
+    "/sign-up",
+]
 WITH_TARGETS = [
     "/wines/wn_4417?target=150",
     "/wines/wn_4417?target=1",
@@ -61,7 +70,7 @@ def test_a_strangers_page_is_well_formed(stranger: Client, path: str) -> None:
 
 
 @pytest.mark.usefixtures("cellar")
-@pytest.mark.parametrize("path", [*FOR_ALL[:-1], *WITH_TARGETS, "/alerts"])
+@pytest.mark.parametrize("path", [*FOR_ALL[:-2], *WITH_TARGETS, "/alerts"])
 def test_the_page_of_somebody_who_watches_is_well_formed(as_alice: Client, path: str) -> None:
     alert_in_every_state()
     assert page_of(as_alice.get(path)).faults == []
@@ -76,7 +85,7 @@ def test_the_page_of_an_alert_is_well_formed_in_every_state(as_alice: Client) ->
 
 @pytest.mark.usefixtures("alice")
 def test_the_pages_are_well_formed_before_there_is_anything(stranger: Client, as_alice: Client) -> None:
-    for response in (stranger.get("/"), as_alice.get("/alerts"), stranger.post("/sign-in", {"email": "x"})):
+    for response in (stranger.get("/"), as_alice.get("/alerts"), stranger.post("/sign-in", {"login": "x"})):
         assert page_of(response).faults == []
 
 

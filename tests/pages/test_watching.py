@@ -149,7 +149,7 @@ def test_a_stranger_signs_in_and_finds_the_target_as_typed(stranger: Client, ali
     where = urlsplit(sent["Location"])
     assert where.path == "/sign-in"
     back = parse_qs(where.query)["next"][0]
-    signed_in = stranger.post("/sign-in", {"email": alice.email, "password": PASSWORD, "next": back})
+    signed_in = stranger.post("/sign-in", {"login": alice.email, "password": PASSWORD, "next": back})
     assert signed_in["Location"] == f"{MONTROSE}?target=150.50#watch"
     fields = page(stranger.get(signed_in["Location"])).all("input")
     assert [field["value"] for field in fields if field["name"] == "target"] == ["150.50"]
@@ -169,7 +169,7 @@ def test_a_token_from_before_signing_in_is_refused(alice: User) -> None:
     client = Client(enforce_csrf_checks=True)
     before = client.get(MONTROSE).context["csrf_token"]
     signed_in = client.post(
-        "/sign-in", {"email": alice.email, "password": PASSWORD, "csrfmiddlewaretoken": str(before)}
+        "/sign-in", {"login": alice.email, "password": PASSWORD, "csrfmiddlewaretoken": str(before)}
     )
     assert signed_in.status_code == 302
     assert client.post(MONTROSE, {"target": "150", "csrfmiddlewaretoken": str(before)}).status_code == 403

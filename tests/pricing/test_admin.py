@@ -18,7 +18,7 @@ KEY = re.compile(r"wck_[0-9a-z]{8}_[A-Za-z0-9_-]{43}")
 
 
 def staff(client, *codenames):
-    charlie = cast.person("charlie")
+    charlie = cast.with_app(cast.person("charlie"))
     charlie.is_staff = True
     charlie.save()
     charlie.user_permissions.set(Permission.objects.filter(codename__in=codenames))

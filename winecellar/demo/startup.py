@@ -61,6 +61,8 @@ def start_site(*, port: int, children: Children, waiting: Waiting, say: Callable
         "SITE_URL": address,
         "EMAIL_URL": f"smtp://{ports.HOST}:{smtp_port}",
         "LOG_LEVEL": "INFO",
+        # Its operator's password stands on the screen, and a demo that needs a phone is none.
+        "STAFF_NEED_SECOND_FACTOR": "false",
     }
     web = children.start("web server", _gunicorn(port), environment)
     worker = children.start("worker", ["manage.py", "run_worker"], environment)

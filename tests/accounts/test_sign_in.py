@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.pages.conftest import PASSWORD
+from tests.accounts.conftest import PASSWORD
 from tests.pages.html import Page
 from winecellar.accounts.models import User
 
@@ -20,7 +20,7 @@ def signed_in(client: Client) -> bool:
     "spelling", ["alice@winecellar.example", "Alice@WINECELLAR.example", " alice@winecellar.example "]
 )
 def test_the_right_password_signs_in_however_the_address_is_spelt(stranger: Client, alice: User, spelling: str) -> None:
-    response = stranger.post("/sign-in", {"email": spelling, "password": PASSWORD})
+    response = stranger.post("/sign-in", {"login": spelling, "password": PASSWORD})
     assert response["Location"] == "/alerts"
     assert signed_in(stranger)
 
@@ -37,22 +37,23 @@ def test_the_right_password_signs_in_however_the_address_is_spelt(stranger: Clie
 def test_an_unknown_address_and_a_wrong_password_get_the_same_answer(
     stranger: Client, email: str, password: str
 ) -> None:
-    response = stranger.post("/sign-in", {"email": email, "password": password})
+    response = stranger.post("/sign-in", {"login": email, "password": password})
     assert response.status_code == 200
     seen = page(response)
     assert "do not belong together. Try again." in seen.words
     fields = {field["name"]: field for field in seen.all("input")}
-    assert fields["email"]["value"] == email
+    assert fields["login"]["value"] == email
     assert "value" not in fields["password"]
     assert fields["password"]["aria-describedby"] == "id_password_error"
     assert not signed_in(stranger)
 
 
-def test_a_closed_account_does_not_sign_in(stranger: Client, alice: User) -> None:
+def test_a_closed_account_does_not_sign_in_and_only_its_owner_is_told_why(stranger: Client, alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(is_active=False)
-    assert (
-        "do not belong together" in page(stranger.post("/sign-in", {"email": alice.email, "password": PASSWORD})).words
-    )
+    answer = stranger.post("/sign-in", {"login": alice.email, "password": PASSWORD}, follow=True)
+    assert "This account is closed" in page(answer).words
+    answer = stranger.post("/sign-in", {"login": alice.email, "password": "wrong"})
+    assert "do not belong together" in page(answer).words
     assert not signed_in(stranger)
 
 
@@ -60,13 +61,13 @@ def test_a_closed_account_does_not_sign_in(stranger: Client, alice: User) -> Non
     ("data", "advice"),
     [
         ({}, "Enter your email address."),
-        ({"email": "anna", "password": "x"}, "Enter an email address, such as"),
-        ({"email": "a@b.c\nBcc: x", "password": "x"}, "Enter an email address"),
-        ({"email": "a@b.example\x00", "password": "x"}, "Null characters are not allowed"),
-        ({"email": "a@b.example", "password": ""}, "Enter your password."),
-        ({"email": "a@b.example", "password": "x\x00"}, "Null characters are not allowed"),
-        ({"email": "a@b.example", "password": "x" * 100_000}, "at most 4096 characters"),
-        ({"email": "a" * 400 + "@b.example", "password": "x"}, "at most 320 characters"),
+        ({"login": "anna", "password": "x"}, "Enter an email address, such as"),
+        ({"login": "a@b.c\nBcc: x", "password": "x"}, "Enter an email address"),
+        ({"login": "a@b.example\x00", "password": "x"}, "Null characters are not allowed"),
+        ({"login": "a@b.example", "password": ""}, "Enter your password."),
+        ({"login": "a@b.example", "password": "x\x00"}, "Null characters are not allowed"),
+        ({"login": "a@b.example", "password": "x" * 100_000}, "at most 4096 characters"),
+        ({"login": "a" * 400 + "@b.example", "password": "x"}, "at most 254 characters"),
     ],
 )
 @pytest.mark.django_db
@@ -88,18 +89,18 @@ def test_what_cannot_be_right_is_answered_beside_its_field(stranger: Client, dat
     ],
 )
 def test_next_is_followed_within_this_site_only(stranger: Client, alice: User, wanted: str, given: str) -> None:
-    response = stranger.post("/sign-in", {"email": alice.email, "password": PASSWORD, "next": wanted})
+    response = stranger.post("/sign-in", {"login": alice.email, "password": PASSWORD, "next": wanted})
     assert response["Location"] == given
 
 
 @pytest.mark.django_db
-def test_the_page_helps_password_managers_and_says_how_to_get_an_account(stranger: Client) -> None:
+def test_the_page_helps_password_managers_and_leads_to_signing_up_with_where_one_was_going(stranger: Client) -> None:
     seen = page(stranger.get("/sign-in?next=/alerts/5"))
     fields = {field["name"]: field for field in seen.all("input")}
-    assert (fields["email"]["type"], fields["email"]["autocomplete"]) == ("email", "username")
+    assert (fields["login"]["type"], fields["login"]["autocomplete"]) == ("email", "username")
     assert (fields["password"]["type"], fields["password"]["autocomplete"]) == ("password", "current-password")
     assert fields["next"]["value"] == "/alerts/5"
-    assert "For now the administrator makes them" in seen.words
+    assert "/sign-up?next=%2Falerts%2F5" in [a["href"] for a in seen.all("a")]
 
 
 def test_who_is_signed_in_already_is_sent_on(as_alice: Client) -> None:
@@ -115,7 +116,7 @@ def test_signing_out_is_by_post_only(as_alice: Client) -> None:
 
 def test_the_header_offers_what_fits(stranger: Client, as_alice: Client) -> None:
     assert "Wines My cellar My alerts Sign in" in page(stranger.get("/")).words
-    assert "Wines My cellar My alerts Sign out" in page(as_alice.get("/")).words
+    assert "Wines My cellar My alerts Account" in page(as_alice.get("/")).words
     assert [a["href"] for a in page(as_alice.get("/alerts")).all("a") if a.get("aria-current") == "page"] == ["/alerts"]
 
 
