@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
-from django.db.models import CASCADE, Model, QuerySet
+from django.db.models import CASCADE, ForeignObjectRel, Model, QuerySet
 
 from winecellar.accounts.models import User
 
@@ -52,6 +52,10 @@ def all_belongings() -> list[Belonging]:
 
 
 def _rows_of(model: type[Model], path: str) -> Iterator[Belonging]:
-    for relation in model._meta.related_objects:
-        if relation.on_delete is CASCADE and relation.related_model not in NOT_THEIRS:
+    for relation in model._meta.get_fields(include_hidden=True):  # hidden: with related_name "+"
+        if (
+            isinstance(relation, ForeignObjectRel)
+            and relation.on_delete is CASCADE
+            and relation.related_model not in NOT_THEIRS
+        ):
             yield Belonging(relation.related_model, f"{relation.field.name}{path}")
