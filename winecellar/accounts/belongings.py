@@ -52,10 +52,9 @@ def all_belongings() -> list[Belonging]:
 
 
 def _rows_of(model: type[Model], path: str) -> Iterator[Belonging]:
-    for relation in model._meta.get_fields(include_hidden=True):  # hidden: with related_name "+"
-        if (
-            isinstance(relation, ForeignObjectRel)
-            and relation.on_delete is CASCADE
-            and relation.related_model not in NOT_THEIRS
-        ):
-            yield Belonging(relation.related_model, f"{relation.field.name}{path}")
+    # Hidden are those with related_name "+", and the tables that join people to groups, which are not theirs.
+    relations = [each for each in model._meta.get_fields(include_hidden=True) if isinstance(each, ForeignObjectRel)]
+    for relation in relations:
+        other = relation.related_model
+        if relation.on_delete is CASCADE and other not in NOT_THEIRS and not other._meta.auto_created:
+            yield Belonging(other, f"{relation.field.name}{path}")
