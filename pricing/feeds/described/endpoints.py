@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
+from pricing.contract import TIME_PATTERN
 from pricing.feeds import canonical, cloudevents, formats, shopify, standard_webhooks, woocommerce
 from pricing.feeds.described.shapes import Schema
 
@@ -62,7 +63,7 @@ _ANY = (*_FIRST, *_LENGTH, *_ALLOWED_IN, *_THEN, *_JSON, *_PRICES, "unavailable"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A header, or a part of the path (always required)."""
+    """A header, or a part of the path."""
 
     name: str
     description: str
@@ -96,6 +97,7 @@ class Endpoint:
     unsigned_bodies: frozenset[str] = field(default_factory=frozenset)  # media types that need no credentials
 
 
+_TIME: Schema = {"type": "string", "pattern": TIME_PATTERN}
 _PRINTABLE: Schema = {"type": "string", "minLength": 1, "maxLength": canonical.LONGEST_DELIVERY_ID}
 _TRACE = Parameter(
     "traceparent", "W3C Trace Context; stays with the price all the way to the mail.", {"type": "string"}
@@ -138,8 +140,10 @@ def _of_shop(adapter: Any, delivery: str, *more: Parameter) -> tuple[Parameter, 
     topics = ", ".join(f"`{topic}`" for topic in sorted({*adapter.CHANGED, adapter.DELETED}))
     return (
         _MERCHANT,
-        Parameter(adapter.TOPIC, f"One of {topics}.", {"enum": sorted({*adapter.CHANGED, adapter.DELETED})}),
-        Parameter(adapter.DELIVERY, delivery, _PRINTABLE),
+        Parameter(
+            adapter.TOPIC, f"One of {topics}.", {"enum": sorted({*adapter.CHANGED, adapter.DELETED})}, required=True
+        ),
+        Parameter(adapter.DELIVERY, delivery, _PRINTABLE, required=True),
         *more,
         _TRACE,
     )
@@ -177,7 +181,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=_of_shop(
             shopify,
             "Shopify's id of the webhook.",
-            Parameter(shopify.TRIGGERED, "When it was triggered; else `updated_at` counts.", {"type": "string"}),
+            Parameter(shopify.TRIGGERED, "When it was triggered; else `updated_at` counts.", _TIME),
         ),
         bodies={
             formats.JSON: Body(

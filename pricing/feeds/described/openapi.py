@@ -67,7 +67,7 @@ def _operation(endpoint: Endpoint, method: str) -> dict[str, Any]:
         "description": endpoint.description,
         "security": [{name: []} for name in endpoint.credentials] + [{}] * bool(endpoint.unsigned_bodies),
         "parameters": [_parameter(each) for each in endpoint.parameters],
-        "responses": dict(sorted([*_answers(endpoint), *_refusals(endpoint)])),
+        "responses": _responses(endpoint),
     }
     if endpoint.bodies:
         content = {media_type: _body(body) for media_type, body in endpoint.bodies.items()}
@@ -90,6 +90,13 @@ def _body(body: Body) -> dict[str, Any]:
     return {"schema": refs[0] if len(refs) == 1 else {"oneOf": refs}, "example": body.example}
 
 
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    responses = dict([*_answers(endpoint), *_refusals(endpoint)])
+    if any(parameter.place == "path" for parameter in endpoint.parameters):
+        _add_no_such_address(responses)
+    return dict(sorted(responses.items()))
+
+
 def _answers(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
     for status, (schema, words) in endpoint.answers.items():
         headers = _ALWAYS if status == 202 else ("X-Request-ID",)
@@ -109,6 +116,15 @@ def _refusals(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
             ]
         }
         yield str(status), _answer(words, schema, (*_ALWAYS, *_OF_STATUS.get(status, ())))
+
+
+def _add_no_such_address(responses: dict[str, Any]) -> None:
+    """What is no id makes no address: that one is answered by the site, not by a feed."""
+    response = responses.setdefault("404", {"description": "", "headers": {}, "content": {}})
+    words = "- as a page: what stands in the address is not of the form of such an id"
+    response["description"] = "\n".join(filter(None, [response["description"], words]))
+    response["headers"] = {"X-Request-ID": {"$ref": "#/components/headers/X-Request-ID"}}
+    response["content"]["text/html"] = {"schema": {"type": "string"}}
 
 
 def _answer(words: str, schema: Schema, headers: tuple[str, ...]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def _operation(method: str, path: str, operation: dict[str, Any], components: di
         "refusals": [
             {"status": status, "code": code, "words": marked(REFUSALS[code].meaning)}
             for status, answer in operation["responses"].items()
-            if status >= "400"
+            if status >= "400" and "application/json" in answer["content"]
             for code in _schema_of(answer)["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
         ],
     }
