@@ -15,6 +15,7 @@ from tests import cast
 from tests.feeds import described
 from tests.feeds.server import Server
 from tests.pricing.observed import published
+from tests.schemas.published import every_event_is_of_its_schema  # noqa: F401
 
 ADDRESS = "/feeds/v1/price-changes"
 
