@@ -5,7 +5,7 @@ python -m tests.benchmarks.intake --only single   one of single, burst, promise
 python -m tests.benchmarks.intake --scale 0.1     the burst's four minutes in a tenth of the time, at the same rate
 
 single   4 senders, each with one price per request, as fast as they can: ours, and a bare Django view that does one
-         INSERT and commits, in turns
+         INSERT and commits, in turns; the bare view in this project, and in a Django without any middleware
 burst    four minutes at 50 times 90,000 changes a day, and at ten times that, while workers drain: the feed's p99
 promise  the burst while the mail provider has its brownouts: from the 202 to the mail, against the five minutes
 """
@@ -59,34 +59,38 @@ def wines_of(sender: int) -> list[str]:
 # --- Single prices ---------------------------------------------------------------------------------------------
 
 
+OURS, BARE, BARER = "ours", "bare view", "bare, no middleware"
+
+
 def single(runs: int, seconds: float) -> float:
-    """Returns the median of the runs' ratios."""
+    """Returns the median of the runs' ratios to the bare view in the same project."""
     keys = site.fill(WINES, ALERTS)
-    ours, bare = "ours", "bare"
-    ratios = []
-    with site.web("winecellar.wsgi", PRICES) as our_port, site.web("tests.benchmarks.bare", "/") as bare_port:
-        for name, port, path in ((ours, our_port, PRICES), (bare, bare_port, "/bare")):  # warm
-            _single(port, path, keys if name == ours else [""] * SENDERS, 1.0, idempotent=True)
-        print(f"{'':24}{'per second':>12}{'p50 ms':>9}{'p99 ms':>9}{'longest':>9}")
+    found: list[dict[str, dict[str, float]]] = []
+    with (
+        site.web("winecellar.wsgi", PRICES) as our_port,
+        site.web("tests.benchmarks.bare_in_project", "/") as bare_port,
+        site.web("tests.benchmarks.bare", "/") as barer_port,
+    ):
+        turns = [
+            (BARER, barer_port, "/bare", True),
+            (BARE, bare_port, "/bare", True),
+            (OURS, our_port, PRICES, True),
+            (f"{OURS}, without an id", our_port, PRICES, False),
+        ]
+        for _, port, path, idempotent in turns:  # warm
+            _single(port, path, keys, 1.0, idempotent=idempotent)
+        print(f"{'':28}{'per second':>12}{'p50 ms':>9}{'p99 ms':>9}{'longest':>9}")
         for run in range(runs):
-            found = {}
-            for name, port, path, idempotent in (
-                (bare, bare_port, "/bare", True),
-                (ours, our_port, PRICES, True),
-                (f"{ours}, no id", our_port, PRICES, False),
-            ):
-                sent = _single(port, path, keys if path == PRICES else [""] * SENDERS, seconds, idempotent=idempotent)
-                found[name] = figures(sent)
-                shown = found[name]
-                print(
-                    f"run {run + 1}  {name:17}{shown['rate']:>12,.0f}{shown['p50']:>9.2f}{shown['p99']:>9.2f}"
-                    f"{shown['longest']:>9.1f}",
-                    flush=True,
-                )
-            ratios.append(found[ours]["rate"] / found[bare]["rate"])
-    ratio = median(ratios)
-    print(f"single intake: {ratio:.2f} × a bare view (bar: 0.5)\n")
-    return ratio
+            found.append({})
+            for name, port, path, idempotent in turns:
+                shown = found[-1][name] = figures(_single(port, path, keys, seconds, idempotent=idempotent))
+                line = f"run {run + 1}  {name:21}{shown['rate']:>12,.0f}{shown['p50']:>9.2f}{shown['p99']:>9.2f}"
+                print(f"{line}{shown['longest']:>9.1f}", flush=True)
+    for name in (BARE, BARER):
+        ratio = median(run[OURS]["rate"] / run[name]["rate"] for run in found)
+        print(f"single intake: {ratio:.2f} × {name}" + (" (bar: 0.5)" if name == BARE else ""))
+    print()
+    return median(run[OURS]["rate"] / run[BARE]["rate"] for run in found)
 
 
 def _single(port: int, path: str, keys: list[str], seconds: float, *, idempotent: bool) -> list[Sent]:
@@ -104,12 +108,16 @@ def _single(port: int, path: str, keys: list[str], seconds: float, *, idempotent
 def burst(times: float, scale: float) -> float:
     """The feed's p99 in ms, while one worker drains and mails go out."""
     keys = site.fill(WINES, ALERTS)
-    with tempfile.TemporaryDirectory() as folder, site.mail_sink(Path(folder) / "mail.jsonl") as smtp_port:
-        with site.web("winecellar.wsgi", PRICES) as port, site.workers(1, smtp_port):
-            sent = _at_rate(port, keys, times * PER_SECOND, BURST_SECONDS * scale)
-            ended = time.monotonic()
-            _drain()
-            found = figures(sent)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        site.mail_sink(Path(folder) / "mail.jsonl") as smtp_port,
+        site.web("winecellar.wsgi", PRICES) as port,
+        site.workers(1, smtp_port),
+    ):
+        sent = _at_rate(port, keys, times * PER_SECOND, BURST_SECONDS * scale)
+        ended = time.monotonic()
+        _drain()
+    found = figures(sent)
     print(
         f"burst, {times * PER_SECOND:,.0f} a second for {BURST_SECONDS * scale:.0f} s: {found['count']:,.0f} prices, "
         f"p50 {found['p50']:.1f} ms, p99 {found['p99']:.1f} ms (bar: 100), longest {found['longest']:.0f} ms; "
@@ -152,14 +160,22 @@ def promise(scale: float) -> float:
     """The longest way from a 202 to its mail, in seconds; all mails that were due have come, and none is buried."""
     keys = site.fill(WINES, ALERTS)
     seconds = BURST_SECONDS * scale
-    # A third of the burst, twice: three mails in ten hang for eight seconds, and are then refused.
-    brownouts = ["--brownout", f"{seconds * 0.1:.0f}:{seconds / 3:.0f}", "--brownout", f"{seconds * 0.6:.0f}:{seconds / 3:.0f}"]
+    # A third of the burst, twice: every third mail hangs for eight seconds, and is then refused.
+    brownouts = [
+        "--brownout",
+        f"{seconds * 0.1:.0f}:{seconds / 3:.0f}",
+        "--brownout",
+        f"{seconds * 0.6:.0f}:{seconds / 3:.0f}",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "mail.jsonl"
-        with site.mail_sink(log, *brownouts) as smtp_port:
-            with site.web("winecellar.wsgi", PRICES) as port, site.workers(2, smtp_port):
-                sent = _at_rate(port, keys, PER_SECOND, seconds)
-                _drain()
+        with (
+            site.mail_sink(log, *brownouts) as smtp_port,
+            site.web("winecellar.wsgi", PRICES) as port,
+            site.workers(2, smtp_port),
+        ):
+            sent = _at_rate(port, keys, PER_SECOND, seconds)
+            _drain()
         mails = [json.loads(line) for line in log.read_text().splitlines()]
     accepted = {event_id: at for each in sent for event_id, at in each.events.items()}
     waits = [datetime.fromisoformat(mail["received_at"]).timestamp() - accepted[mail["event_id"]] for mail in mails]

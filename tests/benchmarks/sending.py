@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing import get_context
 
-HEAD = "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+HEAD = (
+    "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}Content-Type: application/json\r\n"
+    "Content-Length: {length}\r\n\r\n"
+)
 
 
 @dataclass(frozen=True)

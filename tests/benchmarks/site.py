@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class Process:
     """A process with its output in a file; ended by its id."""
 
     def __init__(self, command: Sequence[str], *, keeps: Sequence[int] = (), **environment: str) -> None:
-        self.log = tempfile.TemporaryFile("w+")
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
         self.process = subprocess.Popen(
             [sys.executable, *command],
             cwd=ROOT,
@@ -44,9 +44,9 @@ class Process:
         self.log.seek(0)
         return self.log.read()
 
-    def wait_until(self, ready: object, what: str) -> None:
+    def wait_until(self, ready: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + READY_SECONDS
-        while not ready():  # type: ignore[operator]
+        while not ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{what} did not become ready:\n{self.said()[-2000:]}")
             time.sleep(0.05)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from alerts.models import Alert
 from pricing import keys
 from pricing.models import Merchant, Wine
-from tests.benchmarks.bare import TABLE
+from tests.benchmarks.bare_view import TABLE
 from winecellar.accounts.models import User
 
 SENDERS = 4
