@@ -1,4 +1,4 @@
-"""The bare view in a Django of its own: no middleware, no other app, no check of the connection. The strictest measure."""
+"""The bare view in a Django of its own: no middleware, no other app, no check of the connection."""
 
 import os
 
