@@ -1,7 +1,8 @@
 """The price events: what pricing publishes, and how every consumer reads it.
 
-`wine.price_changed` is a fat event. Four fields and the currency are contract: `event_id`, `wine_id`,
-`new_price_usd`, `occurred_at`, `currency`; the rest is convenience, may be missing and may change.
+`wine.price_changed` is a fat event. Four fields are contract: `event_id`, `wine_id`, `new_price_usd`, `occurred_at`;
+the rest is convenience and may change. Of that, `currency` alone is always there, and checked: a price in other money
+under a name that says dollars would be a mistake. event_schemas.py has the events as JSON Schema.
 `wine.late_price_observed` has the same body: a price that arrived after a newer one, so it is history only.
 `wine.offer_withdrawn` and `wine.offer_returned` say that a merchant offers a wine no longer, or again.
 """

@@ -28,6 +28,7 @@ _WINE_ID = re.compile(r"wn_[A-Za-z0-9_]{1,37}")
 _OF_AN_OBSERVATION = frozenset({"wine_id", "price", "currency", "occurred_at", "merchant_id"})
 _OF_THE_REQUEST = frozenset({"observations", "merchant_id", "delivery_id"})
 LONGEST_DELIVERY_ID = 200
+PRICE_PATTERN, WINE_ID_PATTERN = _PRICE.pattern, _WINE_ID.pattern  # for the document that describes the feed
 
 
 @dataclass(frozen=True)

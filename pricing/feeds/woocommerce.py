@@ -41,7 +41,7 @@ def adapt(headers: Mapping[str, str], document: Any, *, currency: str, now: date
     if topic == DELETED:
         return Brought([], gone=source_id, when=now)  # the document is only {"id": …}
     when = _time(product.get("date_modified_gmt"), now)
-    if product.get("type", "simple") not in WITH_A_PRICE:
+    if shops.text(product.get("type", "simple"), "type", longest=shops.LONGEST_OPTION) not in WITH_A_PRICE:
         return Brought([], gone=source_id, when=when)
     title = shops.text(product.get("name"), "name", longest=shops.LONGEST_TITLE)
     asked = shops.price(product.get("price"), "price", currency)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.schemas.published import every_event_is_of_its_schema  # noqa: F401
+
 
 @pytest.fixture(autouse=True)
 def _no_retry_by_itself(settings: Any) -> None:

@@ -1,5 +1,6 @@
 """The mail sink as a process: mails go in by SMTP, come out by HTTP and as lines in a file."""
 
+import asyncio
 import http.client
 import json
 import re
@@ -8,12 +9,14 @@ import smtplib
 import socket
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from types import SimpleNamespace
 
 import pytest
 
+from winecellar.demo import mail_sink
 from winecellar.demo.mail_box import KEPT, MailBox
 from winecellar.demo.mail_log import MailLog
 
@@ -177,6 +180,18 @@ def test_another_web_port_is_taken_where_any_will_do(sink, tmp_path):
     finally:
         other.terminate()
         assert other.wait(SECONDS) == 0
+
+
+def test_in_a_brownout_every_third_mail_is_refused_and_before_and_after_it_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(mail_sink, "BROWNOUT_HANGS", 0)
+    taker = mail_sink.Taker(MailBox(tmp_path / "mail.jsonl"), [mail_sink.Brownout.read("10:5")])
+    envelope = SimpleNamespace(content=compose().as_bytes(), mail_from="a@b.example", rcpt_tos=["c@d.example"])
+    said = []
+    for second in (0, 9, *[10] * 6, 16):
+        taker._began = time.monotonic() - second
+        said.append(asyncio.run(taker.handle_DATA(None, None, envelope))[:3])
+    assert said == ["250", "250", "250", "250", "451", "250", "250", "451", "250"]
+    assert taker._box.count == 7
 
 
 def test_the_box_keeps_the_newest_and_logs_all(tmp_path):

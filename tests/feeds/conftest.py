@@ -13,10 +13,33 @@ from jobs.models import DeadLetter
 from pricing import keys
 from pricing.models import FeedAnswer, HeldPrice, Merchant, Offer, RawBody, Wine
 from tests import cast
+from tests.feeds import described
 from tests.feeds.server import Server
 from tests.pricing.observed import published
+from tests.schemas.published import every_event_is_of_its_schema  # noqa: F401
 
 ADDRESS = "/feeds/v1/price-changes"
+
+
+@pytest.fixture(autouse=True)
+def _every_answer_is_as_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test of the feeds asks, by the test client or the real server: the answer is in the document."""
+    by_client, by_server = Client.request, Server.request
+
+    def client_request(self: Client, **request: Any) -> Any:
+        response = by_client(self, **request)
+        headers = {name.lower(): value for name, value in response.items()}
+        body = json.loads(response.content) if headers.get("content-type") == "application/json" else None
+        described.check(request["REQUEST_METHOD"], request["PATH_INFO"], response.status_code, headers, body)
+        return response
+
+    def server_request(self: Server, method: str, *rest: Any, **more: Any) -> Any:
+        status, headers, body = by_server(self, method, *rest, **more)
+        described.check(method, ADDRESS, status, headers, body)
+        return status, headers, body
+
+    monkeypatch.setattr(Client, "request", client_request)
+    monkeypatch.setattr(Server, "request", server_request)
 
 
 @pytest.fixture

@@ -63,9 +63,7 @@ def server_error(code):
     "code",
     ["53100", "53200", "53300", "57P01", "57014", "08006", "58030", "40001", "40P01", "25006"],
 )
-@pytest.mark.parametrize(
-    "at", ["INSERT INTO pricing_feedanswer", "INSERT INTO pricing_offer", "UPDATE pricing_feedanswer"]
-)
+@pytest.mark.parametrize("at", ["WITH patience", "INSERT INTO pricing_offer", "UPDATE pricing_feedanswer"])
 def test_disk_full_shutdown_deadlock_and_their_like_at_any_statement(feed, wine, code, at):
     with failing(server_error(code), at=at):
         response = feed.post(observation(), Idempotency_Key="d-1")

@@ -421,6 +421,7 @@ def test_a_time_that_is_none_is_unreadable(bad):
         ({"attributes": [7]}, "attributes"),
         ({"attributes": [{"option": 7}]}, "attributes[0].option"),
         ({"global_unique_id": 7}, "global_unique_id"),
+        ({"type": {}}, "type"),
     ],
 )
 def test_a_woocommerce_product_that_is_none_is_unreadable(bad, field):

@@ -465,7 +465,7 @@ MUTATIONS = [
         "sequence drawn before the lock",
         "I5",
         around.prices_of_one_wine_draw_their_ids_one_after_another,
-        in_source(services, "_lock_wines", "select_for_update(no_key=True).filter", "filter"),
+        instead(services, "LOCK_WINES", services.LOCK_WINES.replace("FOR NO KEY UPDATE", "")),
     ),
     # Redrive
     Mutation(

@@ -4,6 +4,7 @@ import pytest
 
 from pricing.models import Merchant, Wine
 from tests import cast
+from tests.schemas.published import every_event_is_of_its_schema  # noqa: F401
 
 
 @pytest.fixture

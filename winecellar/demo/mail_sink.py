@@ -2,6 +2,7 @@
 
 `python -m winecellar.demo.mail_sink --smtp-port 0 --web-port 8025 --log var/demo/mail.jsonl`; port 0 takes a free one.
 Once both listen on 127.0.0.1 it prints them as one JSON line. Stops on SIGTERM and SIGINT. Imports no Django.
+`--brownout 30:60` (may be given several times): from second 30 on, for a minute, every third mail hangs and is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import json
 import signal
 import sys
 import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,15 +25,35 @@ from winecellar.demo.mail_box import MailBox
 from winecellar.demo.mail_web import MailServer
 
 LARGEST_MAIL = 2_000_000
+BROWNOUT_HANGS, BROWNOUT_PART = 8.0, 3  # seconds; and of how many mails one
+
+
+@dataclass(frozen=True)
+class Brownout:
+    """A bad time of the provider's, in seconds since it started."""
+
+    begins: float
+    lasts: float
+
+    @classmethod
+    def read(cls, text: str) -> Brownout:
+        begins, lasts = map(float, text.split(":"))
+        return cls(begins, lasts)
 
 
 class Taker:
     """What aiosmtpd calls for each mail."""
 
-    def __init__(self, box: MailBox) -> None:
+    def __init__(self, box: MailBox, brownouts: Sequence[Brownout] = ()) -> None:
         self._box = box
+        self._brownouts = brownouts
+        self._began = time.monotonic()
+        self._bad = 0
 
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+        if self._is_bad_moment():
+            await asyncio.sleep(BROWNOUT_HANGS)
+            return "451 come again later"
         received_at = datetime.now(UTC)
         content = envelope.content or b""
         self._box.take(
@@ -40,8 +64,16 @@ class Taker:
         )
         return "250 kept"
 
+    def _is_bad_moment(self) -> bool:
+        """Every third mail of a brownout: by count, not by chance, so that each run meets as many."""
+        since = time.monotonic() - self._began
+        if not any(each.begins <= since < each.begins + each.lasts for each in self._brownouts):
+            return False
+        self._bad += 1
+        return self._bad % BROWNOUT_PART == 0
 
-async def serve(*, smtp_port: int, web_port: int, or_any: bool, log: Path) -> None:
+
+async def serve(*, smtp_port: int, web_port: int, or_any: bool, log: Path, brownouts: Sequence[Brownout] = ()) -> None:
     """Take mails and show them until a signal comes. Raises OSError for a taken port, unless any web port will do."""
     box = MailBox(log)
     loop = asyncio.get_running_loop()
@@ -49,10 +81,9 @@ async def serve(*, smtp_port: int, web_port: int, or_any: bool, log: Path) -> No
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     web = _web_server(web_port, box, or_any=or_any)
+    taker = Taker(box, brownouts)
     smtp = await loop.create_server(
-        lambda: SMTP(
-            Taker(box), data_size_limit=LARGEST_MAIL, hostname="localhost", ident="winecellar demo", loop=loop
-        ),
+        lambda: SMTP(taker, data_size_limit=LARGEST_MAIL, hostname="localhost", ident="winecellar demo", loop=loop),
         "127.0.0.1",
         smtp_port,
     )
@@ -80,9 +111,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--web-port", type=int, default=0)
     parser.add_argument("--or-any", action="store_true", help="another web port if that one is taken")
     parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--brownout", type=Brownout.read, action="append", default=[], help="begin:length in seconds")
     chosen = parser.parse_args(arguments)
+    ports = {"smtp_port": chosen.smtp_port, "web_port": chosen.web_port, "or_any": chosen.or_any}
     try:
-        asyncio.run(serve(smtp_port=chosen.smtp_port, web_port=chosen.web_port, or_any=chosen.or_any, log=chosen.log))
+        asyncio.run(serve(**ports, log=chosen.log, brownouts=chosen.brownout))
     except OSError as error:
         print(f"The mail sink cannot listen: {error}", file=sys.stderr)
         return 2

@@ -1,0 +1,17 @@
+"""The alerts' event as JSON Schema, in the manner of pricing/event_schemas.py. Pure."""
+
+from alerts.events import ALERT_CREATED
+from pricing.event_schemas import Schema, contract, event
+from pricing.events import LONGEST_ID
+
+SCHEMAS: dict[str, Schema] = {
+    ALERT_CREATED: event(
+        ALERT_CREATED,
+        "1.0",
+        "An alert is to be compared with the prices now: it is new, was changed, or was resumed.",
+        {
+            "alert_id": contract("Which alert.", type="integer", minimum=1),
+            "wine_id": contract("The wine it watches.", type="string", minLength=1, maxLength=LONGEST_ID),
+        },
+    ),
+}

@@ -1,0 +1,88 @@
+"""The price events as JSON Schema (2020-12), for consumers: what is contract, and what is convenience. Pure.
+
+`x-stability: contract` marks what consumers may rely on; it changes only with the version's first number. `convenience`
+may go missing and may change with the second. Made from the constants that events.py reads events by; tests hold every
+event that the code publishes against them, and each version against the one before (docs/schemas/).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pricing.contract import LARGEST_PRICE, PRICE_CURRENCY, TIME_PATTERN
+from pricing.events import LATE_PRICE_OBSERVED, LONGEST_ID, PRICE_CHANGED
+
+Schema = dict[str, Any]
+CONTRACT, CONVENIENCE = "contract", "convenience"
+
+_PRICE: Schema = {
+    "type": "number",
+    "exclusiveMinimum": 0,
+    "maximum": float(LARGEST_PRICE),
+    "multipleOf": 0.01,
+}
+
+
+def event(type_: str, version: str, words: str, fields: dict[str, Schema]) -> Schema:
+    """The schema of one message type. What is contract is always there; so is what is marked `always`."""
+    always = [name for name, field in fields.items() if field["x-stability"] == CONTRACT or field.get("x-always")]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:winecellar:{type_}:{version}",
+        "title": type_,
+        "description": f"{words} Ignore fields that you do not know.",
+        "x-version": version,
+        "type": "object",
+        "required": always,
+        "properties": fields,
+    }
+
+
+def contract(words: str, **limits: Any) -> Schema:
+    return {"x-stability": CONTRACT, "description": words, **limits}
+
+
+def convenience(words: str, **limits: Any) -> Schema:
+    return {"x-stability": CONVENIENCE, "description": words, **limits}
+
+
+def _price_event(type_: str, version: str, words: str) -> Schema:
+    return event(
+        type_,
+        version,
+        words,
+        {
+            "event_id": contract(
+                "One real change has one id, through every redelivery and redrive: remember it, and handle it once.",
+                type="string",
+                minLength=1,
+            ),
+            "wine_id": contract(
+                "Which wine. Events of one wine come in the order in which they were published.",
+                type="string",
+                minLength=1,
+                maxLength=LONGEST_ID,
+            ),
+            "new_price_usd": contract("What one bottle costs, in dollars; a number with its two decimals.", **_PRICE),
+            "occurred_at": contract("Since when that is the price.", type="string", pattern=TIME_PATTERN),
+            "currency": convenience(
+                "The currency of the prices, which their names say too. An event that says another is refused.",
+                **{"x-always": True},
+                const=PRICE_CURRENCY,
+            ),
+            "type": convenience("As the message's own type.", const=type_),
+            "wine_name": convenience("As we write it.", type="string"),
+            "merchant_id": convenience("Who asks for it.", type="string"),
+            "old_price_usd": convenience(
+                "What this merchant asked before; null for the first price.", anyOf=[_PRICE, {"type": "null"}]
+            ),
+        },
+    )
+
+
+SCHEMAS: dict[str, Schema] = {
+    PRICE_CHANGED: _price_event(PRICE_CHANGED, "1.0", "One merchant's price of one wine changed."),
+    LATE_PRICE_OBSERVED: _price_event(
+        LATE_PRICE_OBSERVED, "1.0", "A price that arrived after a newer one: it is history, and never the price now."
+    ),
+}

@@ -1,0 +1,39 @@
+"""A fixture for the tests of what publishes: each event is of its schema, with no field that the schema does not name.
+
+Imported by the conftest.py of those folders.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from jobs import queue
+from jobs.messages import NewMessage, dumps, is_command
+from winecellar.event_schemas import EVENTS
+
+
+@cache
+def validator(type_: str) -> Any:
+    return jsonschema_rs.Draft202012Validator({**EVENTS[type_], "additionalProperties": False})
+
+
+def check(message: NewMessage) -> None:
+    if not is_command(message.type):
+        assert message.type in EVENTS, f"{message.type} has no schema"
+        validator(message.type).validate(json.loads(dumps(message.body)))
+
+
+@pytest.fixture(autouse=True)
+def every_event_is_of_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    insert = queue.insert_messages
+
+    def checked(messages: Sequence[NewMessage], **more: Any) -> Any:
+        for message in messages:
+            check(message)
+        return insert(messages, **more)
+
+    monkeypatch.setattr(queue, "insert_messages", checked)
