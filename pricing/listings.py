@@ -7,15 +7,17 @@ lasts until the listing says something else. Called by the feeds of shops and by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
+from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
-from pricing import matching
+from pricing import listing_rows, matching
 from pricing.contract import PRICE_CURRENCY
 from pricing.matching import Ask, By, Candidate, Listed
 from pricing.models import Listing, Merchant, Wine
@@ -45,6 +47,13 @@ class Result:
     kept: Kept | None
 
 
+class FileWord(NamedTuple):
+    """Digests of what a catalogue file says a listing is, and of what it asks for it, for the next file to compare."""
+
+    said: int
+    asked: int
+
+
 class MismatchError(Exception):
     """The listing cannot be that wine; the message says why, for a person."""
 
@@ -57,28 +66,35 @@ def record(
     now: datetime,
     gone: str | None = None,
     gone_at: datetime | None = None,
+    words: Mapping[str, FileWord] | None = None,
+    doubted: Collection[str] = (),
 ) -> list[Result]:
     """Take what a merchant asks for its listings, each of which comes once; the results are in the same order.
 
     `gone` is a source id, or the beginning of several with a slash at its end: what it means and nothing is asked for
     has no price since `gone_at`. Those follow in the results.
+
+    A catalogue file gives its `words`, by source id; of the `doubted` it has said something that nobody understands.
+    Of several listings in a file that are one wine, the cheapest is what the merchant asks for it.
     """
     with transaction.atomic():
-        listings = _locked(merchant, asks, gone)
+        listings = _locked(merchant, asks, gone, doubted)
         before = {source_id: _state(listing) for source_id, listing in listings.items()}
         for ask in asks:
-            _describe(listings[ask.source_id], ask)
-        left = sorted(listings.keys() - {ask.source_id for ask in asks})
+            _describe(listings[ask.source_id], ask, words[ask.source_id] if words else None)
+        for source_id in listings.keys() & set(doubted):
+            listings[source_id].file_asked = None
+        left = sorted(listings.keys() - {ask.source_id for ask in asks} - set(doubted))
         withdrawn = [source_id for source_id in left if _withdraw(listings[source_id], gone_at or now)]
         _match(merchant, listings.values())
-        changed = [listing for source_id, listing in listings.items() if _state(listing) != before[source_id]]
-        Listing.objects.bulk_update(changed, _DESCRIBED)
+        listing_rows.write([listing for id_, listing in listings.items() if _state(listing) != before[id_]])
         _lock_wines(listings.values())
         kept = [_why_kept(listings[ask.source_id], ask) for ask in asks]
         observed = [ask for ask, why in zip(asks, kept, strict=True) if why is None]
+        lowest = _lowest(merchant, {listings[ask.source_id].wine_id for ask in observed}) if words else {}
         outcomes = record_observations(
             merchant=merchant,
-            observations=[_observation(listings[ask.source_id], ask) for ask in observed],
+            observations=[_observation(listings[ask.source_id], ask, lowest) for ask in observed],
             attributes=attributes,
             own_attributes=[{"listing": ask.source_id} for ask in observed],
             now=now,
@@ -86,6 +102,43 @@ def record(
     recorded = {ask.source_id: outcome for ask, outcome in zip(observed, outcomes, strict=True)}
     results = [Result(ask.source_id, recorded.get(ask.source_id), why) for ask, why in zip(asks, kept, strict=True)]
     return results + [Result(source_id, None, Kept.GONE) for source_id in withdrawn]
+
+
+def leave_file(
+    *,
+    merchant: Merchant,
+    source_ids: Sequence[str],
+    unavailable: bool,
+    at: datetime,
+    attributes: Mapping[str, str],
+    now: datetime,
+) -> list[str]:
+    """Listings that a file no longer has, as of `at`; if that makes them `unavailable`, nothing is asked for them.
+
+    Returns the wines that this leaves without a listing in the merchant's file: their offers are to be withdrawn. What
+    another listing is as well is asked for at that one's price.
+    """
+    with transaction.atomic():
+        rows = Listing.objects.select_for_update(of=("self",)).order_by("source_id")
+        left = list(rows.filter(merchant=merchant, source_id__in=source_ids))
+        for listing in left:
+            listing.in_file, listing.file_said, listing.file_asked = False, None, None
+            if unavailable:
+                _withdraw(listing, at)
+        listing_rows.write(left)
+        if not unavailable:
+            return []
+        _lock_wines(left)
+        wines = {listing.wine_id for listing in left if listing.wine_id and listing.price is None}
+        lowest = _lowest(merchant, wines)
+        retired = {listing.wine_id for listing in left if listing.wine and listing.wine.retired_at}
+        record_observations(
+            merchant=merchant,
+            observations=[Observation(id_, price, at) for id_, price in lowest.items() if id_ not in retired],
+            attributes=attributes,
+            now=now,
+        )
+    return sorted(wines - lowest.keys())
 
 
 def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
@@ -106,7 +159,7 @@ def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
             return Result(listing.source_id, None, why)
         [outcome] = record_observations(
             merchant=listing.merchant,
-            observations=[_observation(listing, ask)],
+            observations=[_observation(listing, ask, {})],
             attributes={"matched_by": by, "listing": listing.source_id},
             now=now,
         )
@@ -160,16 +213,24 @@ def candidate(wine: Wine) -> Candidate:
 # --- How it is done ---------------------------------------------------------------------------------------------
 
 _SAID = ("title", "name", "vintage", "non_vintage", "pack", "size_ml", "gtin", "lwin", "said_wine_id", "unclear")
-_DESCRIBED = [*_SAID, "price", "currency", "occurred_at", "wine", "matched_by", "set_aside_at"]
 
 
-def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None) -> dict[str, Listing]:
-    """The listings by their source id, made where they are new, and locked in one order for everybody."""
+def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: Collection[str]) -> dict[str, Listing]:
+    """The listings by their source id, made where they are new, and locked in one order for everybody.
+
+    Each knows as `confirmed_at` the time of the last file that was taken whole.
+    """
     ids = sorted(ask.source_id for ask in asks)
     assert len(set(ids)) == len(ids), "one ask for each listing"
     Listing.objects.bulk_create([Listing(merchant=merchant, source_id=id_) for id_ in ids], ignore_conflicts=True)
-    rows = Listing.objects.select_for_update(of=("self",)).select_related("wine").order_by("source_id")
-    meant = Q(source_id__in=ids)
+    rows = (
+        Listing.objects.select_for_update(of=("self",))
+        .select_related("wine")
+        .defer("wine__names")
+        .annotate(confirmed_at=F("merchant__catalogue_settings__as_of"))
+        .order_by("source_id")
+    )
+    meant = Q(source_id__in=[*ids, *doubted])
     if gone is not None:
         meant |= Q(source_id__startswith=gone) if gone.endswith("/") else Q(source_id=gone)
     return {listing.source_id: listing for listing in rows.filter(meant, merchant=merchant)}
@@ -178,7 +239,7 @@ def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None) -> dict[s
 def _lock_wines(listings: Iterable[Listing]) -> None:
     """From now on none of the listings' wines can be retired, and each listing knows whether its wine was."""
     ids = {listing.wine_id for listing in listings if listing.wine_id}
-    rows = Wine.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("id")
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("id").defer("names")
     wines = {wine.pk: wine for wine in rows}
     for listing in listings:
         if listing.wine_id:
@@ -186,12 +247,13 @@ def _lock_wines(listings: Iterable[Listing]) -> None:
 
 
 def _state(listing: Listing) -> dict[str, object]:
-    return {name: getattr(listing, name) for name in _DESCRIBED}
+    return {name: getattr(listing, name) for name in listing_rows.COLUMNS}
 
 
-def _describe(listing: Listing, ask: Ask) -> None:
-    """Make the listing say what the ask says, unless it is older."""
-    if listing.occurred_at is not None and ask.occurred_at < listing.occurred_at:
+def _describe(listing: Listing, ask: Ask, word: FileWord | None) -> None:
+    """Make the listing say what the ask says, unless it is older. Without a word of its own it undoes a file's."""
+    heard = _last_heard(listing)
+    if heard is not None and ask.occurred_at < heard:
         return
     said = _fields(ask.listed)
     if {name: getattr(listing, name) for name in _SAID} != said:
@@ -199,14 +261,28 @@ def _describe(listing: Listing, ask: Ask) -> None:
             setattr(listing, name, value)
         if listing.matched_by != By.PERSON or _speaks_against(listing):
             listing.wine, listing.matched_by, listing.set_aside_at = None, "", None
+        listing.file_said = None
+    if (listing.price, listing.currency) != (ask.price, ask.currency):
+        listing.file_asked = None
+    if word is not None:
+        listing.in_file, listing.file_said, listing.file_asked = True, *word
     listing.price, listing.currency, listing.occurred_at = ask.price, ask.currency, ask.occurred_at
+
+
+def _last_heard(listing: Listing) -> datetime | None:
+    """When the merchant last said what the listing says: a file confirms what it does not change, without a write."""
+    confirmed = getattr(listing, "confirmed_at", None)
+    if confirmed is None or listing.occurred_at is None or listing.file_asked is None:
+        return listing.occurred_at
+    return max(listing.occurred_at, confirmed)
 
 
 def _withdraw(listing: Listing, when: datetime) -> bool:
     """Nothing is asked for it any more, unless that is older than what we know. Whether that is news."""
-    if listing.price is None or (listing.occurred_at is not None and when < listing.occurred_at):
+    heard = _last_heard(listing)
+    if listing.price is None or (heard is not None and when < heard):
         return False
-    listing.price, listing.occurred_at = None, when
+    listing.price, listing.occurred_at, listing.file_asked = None, when, None
     return True
 
 
@@ -247,16 +323,26 @@ def _match(merchant: Merchant, listings: Iterable[Listing]) -> None:
 
 def _wines_for(listed: Sequence[Listed]) -> dict[str, Wine]:
     """All wines that one of the listings' marks could name."""
-    years = {each.vintage.year for each in listed if each.vintage}
-    marked = (
-        Q(pk__in={each.wine_id for each in listed if each.wine_id})
-        | Q(gtin__in={each.gtin for each in listed if each.gtin})
-        | Q(lwin__in={each.lwin for each in listed if each.lwin})
-        | Q(vintage__in={year for year in years if year is not None})
+    marks = [
+        Q(pk__in={each.wine_id for each in listed if each.wine_id}),
+        Q(gtin__in={each.gtin for each in listed if each.gtin}),
+        Q(lwin__in={each.lwin for each in listed if each.lwin}),
+        Q(names__overlap=sorted({each.name for each in listed if each.name and each.vintage})),
+    ]
+    # One index for each mark, and one look at each: an OR of all four would be a scan of all wines.
+    wines = Wine.objects.filter(retired_at__isnull=True).defer("names")
+    return {wine.pk: wine for mark in marks for wine in wines.filter(mark)}
+
+
+def _lowest(merchant: Merchant, wine_ids: Collection[str | None]) -> dict[str, Decimal]:
+    """The lowest price that the merchant's files ask for each of these wines, where they ask any."""
+    rows = Listing.objects.filter(
+        merchant=merchant, wine__in=wine_ids, in_file=True, file_asked__isnull=False, price__isnull=False
     )
-    if None in years:
-        marked |= Q(vintage__isnull=True)
-    return {wine.pk: wine for wine in Wine.objects.filter(marked, retired_at__isnull=True)}
+    lowest: dict[str, Decimal] = {}
+    for wine_id, price in rows.filter(currency=PRICE_CURRENCY).values_list("wine_id", "price"):
+        lowest[wine_id] = min(price, lowest.get(wine_id, price))
+    return lowest
 
 
 def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
@@ -275,7 +361,10 @@ def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
     return None if ask.currency == PRICE_CURRENCY else Kept.OTHER_CURRENCY
 
 
-def _observation(listing: Listing, ask: Ask) -> Observation:
+def _observation(listing: Listing, ask: Ask, lowest: Mapping[str, Decimal]) -> Observation:
     assert listing.wine_id is not None  # _why_kept has seen to both
     assert ask.price is not None
-    return Observation(listing.wine_id, ask.price, ask.occurred_at)
+    price = ask.price
+    if listing.occurred_at == ask.occurred_at:  # an older ask is about a time of which the others say nothing
+        price = min(price, lowest.get(listing.wine_id, price))
+    return Observation(listing.wine_id, price, ask.occurred_at)
