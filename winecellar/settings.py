@@ -83,6 +83,28 @@ FEED_REQUESTS_PER_MINUTE = env.int("FEED_REQUESTS_PER_MINUTE", default=6_000)  #
 FEED_MAX_LIVE_KEYS = 2  # keys, and signing secrets: the old one and its successor, while a merchant rotates
 FEED_ANSWER_RETENTION = timedelta(days=14)  # stored answers of idempotent requests; merchants retry for hours
 
+# --- Catalogue files (see docs/catalogues.md) ------------------------------------------------------------------
+
+CATALOGUE_MAX_BYTES = 200_000_000  # as it is sent; a million rows of twelve columns, packed with gzip, are a quarter
+CATALOGUE_MAX_TEXT_BYTES = 1_000_000_000  # unpacked
+CATALOGUE_MAX_INFLATION = 100  # times its packed size: price lists shrink to a tenth, bombs to a thousandth
+CATALOGUE_MAX_ROWS = 3_000_000  # the ids of that many rows, known to be unique, are what memory is for
+CATALOGUE_PIECE_BYTES = 1 << 20  # a row of the table that keeps a file; read and written one at a time
+# Rows that are compared in one transaction: their wines are locked for some hundredths of a second, and no feed waits.
+CATALOGUE_WINDOW = 5_000
+CATALOGUE_CHUNK = 1_000  # rows that are recorded in one transaction, as many as a feed may send at once
+# A worker gives a file back after so long, so that it can stop, and no merchant's file keeps the others waiting.
+CATALOGUE_TURN = timedelta(seconds=5)
+# Reading a file into its stage is one piece of work; the largest takes half of this on a slow host.
+CATALOGUE_TIME_LIMIT = timedelta(minutes=10)
+# Who works on a file renews this with every transaction; a crash delays the file by as much.
+CATALOGUE_LEASE = timedelta(seconds=60)
+CATALOGUE_BUSY_DELAY = timedelta(seconds=5)  # how long a file waits that finds another of its merchant being taken
+CATALOGUE_REMARKS = 1_000  # rows of one kind that a report names; the rest is counted
+CATALOGUE_RETENTION = timedelta(days=14)  # the files' bytes: long enough to look at one that went wrong
+CATALOGUE_REPORT_RETENTION = timedelta(days=400)  # the reports, as long as the messages that the files made
+CATALOGUE_ABANDONED_AFTER = timedelta(days=1)  # nobody sends a file for longer
+
 # --- Alerts ---------------------------------------------------------------------------------------------------
 
 ALERTS_PER_USER = 5_000

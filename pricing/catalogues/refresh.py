@@ -1,0 +1,348 @@
+"""Taking a catalogue file: read into a stage, compared with what was last taken, only the differences recorded.
+
+Guarantee: each chunk of rows is one transaction that also moves the file's cursor and counts, and only while the file
+is still leased to whoever writes it. So a crash costs at most one chunk, every row counts once, and the same file twice
+changes nothing. One file of a merchant is taken at a time. Called by the command message's handler and `manage.py`.
+
+The lock order is that of listings: the file's row → listings → wines → offers; a comparison takes wines → offers alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from uuid import uuid4
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+
+from jobs.errors import LeaseLostError
+from pricing import listings
+from pricing.catalogues import compare, source, stage, unavailable
+from pricing.catalogues.compare import Found, State
+from pricing.catalogues.rows import Raw, Rejected
+from pricing.catalogues.source import How
+from pricing.listings import Kept, Result
+from pricing.matching import Ask, Listed
+from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings, Listing
+
+log = structlog.get_logger(__name__)
+Status = CatalogueFile.Status
+Kind = CatalogueRemark.Kind
+Progress = Callable[[CatalogueFile], None]
+
+# Which count a row goes into, by what became of its price. Names, so that a new verdict is a new line here.
+COUNTED = {
+    "applied": "changed",
+    "returned": "changed",
+    "unchanged": "unchanged",
+    "stale": "stale",
+    "held": "held",
+    "no rate": "held",
+}
+_READ = (
+    *("rows", "unread", "nameless", "style", "reading", "broken", "error", "shrunken", "late", "absent", "status"),
+    "cursor",
+)
+COUNTS = ("changed", "unchanged", "stale", "held", "unmatched", "kept", "rejected")
+
+
+class BusyError(Exception):
+    """Another file of the merchant, or this one, is being taken by somebody; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one run came to: whether there is more to do, and whether somebody else is doing it."""
+
+    more: bool
+    busy: bool = False
+
+
+def run(*, file_id: int, now: datetime, seconds: float | None = None, progress: Progress = lambda _: None) -> Turn:
+    """Go on with a file until it is finished, or until `seconds` have passed. Raises BusyError.
+
+    `now` is our time of what is written; `progress` is called after every step with the file as it then is.
+    """
+    file = claim(file_id=file_id, now=now)
+    if file is None:
+        return Turn(more=False)
+    deadline = None if seconds is None else time.monotonic() + seconds
+    try:
+        while step(file, now=now, progress=progress):
+            progress(file)
+            if deadline is not None and time.monotonic() > deadline:
+                _release(file)
+                return Turn(more=True)
+    except LeaseLostError:
+        log.warning("catalogue.lease_lost", file=file_id)
+        return Turn(more=False)  # whoever has it now goes on
+    except source.RefusedError as refusal:
+        refuse(file, str(refusal), now=now)
+    progress(file)
+    return Turn(more=False)
+
+
+def claim(*, file_id: int, now: datetime) -> CatalogueFile | None:
+    """Lease a file to us; None when it is finished. Raises BusyError."""
+    with transaction.atomic():
+        merchant_id = CatalogueFile.objects.values_list("merchant_id", flat=True).get(pk=file_id)
+        # Whoever wants a file of this merchant waits here, so that no two can find it free.
+        CatalogueSettings.objects.select_for_update().get(merchant=merchant_id)
+        file = CatalogueFile.objects.select_for_update(of=("self",)).get(pk=file_id)
+        if file.status in CatalogueFile.FINISHED:
+            return None
+        for other in CatalogueFile.objects.filter(merchant=merchant_id, status__in=CatalogueFile.RUNNING):
+            if CatalogueFile.objects.filter(pk=other.pk, leased_until__gt=Now()).exists():
+                raise BusyError(f"File {other.pk} of {merchant_id} is being taken just now.")
+            if other.pk != file.pk:
+                _give_up(other, f"It was interrupted, and file {file.pk} was taken in its place.", now)
+        _begin(file)
+    return file
+
+
+def step(file: CatalogueFile, *, now: datetime, progress: Progress) -> bool:
+    """Do the next thing; whether there is more. `file` then says how far it has come. Raises what `run` handles."""
+    if file.status == Status.READING:
+        _read(file, progress)
+    elif file.cursor < file.rows:
+        _take_window(file, now)
+    elif file.absent is None:
+        _find_absent(file)
+    elif file.absent_done < file.absent:
+        _leave_some(file, now)
+    else:
+        _finish(file, now)
+        return False
+    return True
+
+
+def refuse(file: CatalogueFile, words: str, *, now: datetime) -> None:
+    """End with a file of which nothing more is taken, and say why."""
+    with transaction.atomic():
+        _hold(file)
+        _give_up(file, words, now)
+
+
+# --- The lease --------------------------------------------------------------------------------------------------
+
+
+def _begin(file: CatalogueFile) -> None:
+    file.lease_token = uuid4().hex
+    if file.status != Status.APPLYING or stage.count(file.stage) != file.rows:
+        # Nothing was staged, or only a part, or the server has crashed since: read it (anew), under a new name.
+        stage.drop(file.stage)
+        file.stage = stage.name(file)
+        file.status = Status.READING
+    file.leased_until = Now() + settings.CATALOGUE_LEASE
+    file.save(update_fields=["lease_token", "leased_until", "stage", "status"])
+
+
+def _hold(file: CatalogueFile) -> None:
+    """Lock the file's row and renew its lease, inside the caller's transaction. Raises LeaseLostError."""
+    held = CatalogueFile.objects.filter(pk=file.pk, lease_token=file.lease_token)
+    if not held.update(leased_until=Now() + settings.CATALOGUE_LEASE):
+        raise LeaseLostError(f"file {file.pk} is another's now")
+
+
+def _release(file: CatalogueFile) -> None:
+    CatalogueFile.objects.filter(pk=file.pk, lease_token=file.lease_token).update(lease_token="", leased_until=None)
+
+
+def _give_up(file: CatalogueFile, words: str, now: datetime) -> None:
+    file.status, file.error, file.finished_at = Status.REFUSED, words, now
+    file.save(update_fields=["status", "error", "finished_at"])
+    stage.drop(file.stage)
+    log.info("catalogue.refused", file=file.pk, reason=words)
+
+
+# --- Reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(file: CatalogueFile, progress: Progress) -> None:
+    """Stage all rows. Nothing is taken before the whole file has been read, so a fault at its end costs nothing."""
+    kept = CatalogueSettings.objects.select_related("merchant").get(merchant=file.merchant_id)
+    if file.settings is None:
+        file.settings = source.freeze(kept)
+    reader = source.Reader(file)
+    stage.create(file.stage)
+    for portion in reader.portions(settings.CATALOGUE_WINDOW):
+        stage.copy(file.stage, portion)
+        file.seen = reader.rows + reader.unread
+        with transaction.atomic():
+            _hold(file)
+            file.save(update_fields=["seen", "settings"])
+        progress(file)
+    how = reader.finish()
+    stage.finish(file.stage)
+    if file.cursor and file.rows != reader.rows:  # read by other code than the first time: begin again
+        file.cursor = 0
+        for count in COUNTS:
+            setattr(file, count, 0)
+    file.rows, file.unread, file.nameless = reader.rows, reader.unread, reader.nameless
+    file.style, file.reading = asdict(how.style), how.fingerprint()
+    file.broken, file.error = bool(reader.broken), reader.broken
+    file.shrunken = kept.rows is not None and file.rows * 100 < kept.rows * file.settings["smallest_share"]
+    file.late = kept.as_of is not None and file.as_of < kept.as_of
+    file.absent, file.status = None, Status.APPLYING
+    with transaction.atomic():
+        _hold(file)
+        CatalogueRemark.objects.filter(file=file, kind=Kind.UNREAD).delete()  # of an earlier reading
+        _remark(file, Kind.UNREAD, reader.remarks, already=0)
+        file.save(update_fields=[*_READ, *COUNTS])
+
+
+# --- Taking -----------------------------------------------------------------------------------------------------
+
+
+def _take_window(file: CatalogueFile, now: datetime) -> None:
+    """Compare the next rows, and record those that differ, in chunks."""
+    after, until = file.cursor, min(file.cursor + settings.CATALOGUE_WINDOW, file.rows)
+    assert file.reading is not None  # it has been read
+    with transaction.atomic():
+        found = compare.compare(
+            file.stage, merchant_id=file.merchant_id, reading=file.reading, as_of=file.as_of, after=after, until=until
+        )
+    differing = [row for row in found if row.state is State.DIFFERS]
+    how = How.of(file)
+    for begin in range(0, max(len(differing), 1), settings.CATALOGUE_CHUNK):
+        chunk = differing[begin : begin + settings.CATALOGUE_CHUNK]
+        whole = begin + settings.CATALOGUE_CHUNK >= len(differing)
+        upto = until if whole else chunk[-1].n
+        counts = Counter(row.state.value for row in found if row.state is not State.DIFFERS and after < row.n <= upto)
+        with transaction.atomic():
+            _hold(file)
+            if chunk:
+                counts += _record(file, chunk, how, now)
+            counts["unchanged"] += upto - after - counts.total()
+            for name, count in counts.items():
+                setattr(file, name, getattr(file, name) + count)
+            file.cursor = after = upto
+            file.save(update_fields=["cursor", *COUNTS])
+
+
+def _record(file: CatalogueFile, chunk: Sequence[Found], how: How, now: datetime) -> Counter[str]:
+    rows = dict(stage.rows(file.stage, [row.n for row in chunk]))
+    described = _as_described(file, {rows[row.n].source_id: row.word.said for row in chunk if row.described})
+    asks: list[Ask] = []
+    rejected: list[Rejected] = []
+    words = {}
+    for row in chunk:
+        raw = rows[row.n]
+        meant = _interpret(raw, described.get(raw.source_id), how, file.as_of)
+        if isinstance(meant, Rejected):
+            rejected.append(meant)
+        else:
+            asks.append(meant)
+            words[raw.source_id] = row.word
+    results = listings.record(
+        merchant=file.merchant,
+        asks=asks,
+        attributes={"catalogue_file": str(file.pk)},
+        words=words,
+        doubted=[each.source_id for each in rejected],
+        now=now,
+    )
+    _remark(file, Kind.REJECTED, rejected, already=file.rejected)
+    return Counter(map(_counted, results)) + Counter(rejected=len(rejected))
+
+
+def _interpret(raw: Raw, listed: Listed | None, how: How, as_of: datetime) -> Ask | Rejected:
+    """What a row means; of one that is described as before only the price is read."""
+    if listed is None:
+        return how.interpret(raw, as_of)
+    meant = how.interpret(raw._replace(title="", size="", vintage="", gtin="", lwin="", wine_id=""), as_of)
+    return meant if isinstance(meant, Rejected) else replace(meant, listed=listed)
+
+
+def _as_described(file: CatalogueFile, said: dict[str, int]) -> dict[str, Listed]:
+    stored = Listing.objects.filter(merchant=file.merchant_id, source_id__in=said)
+    return {each.source_id: listings.as_listed(each) for each in stored if each.file_said == said[each.source_id]}
+
+
+def _counted(result: Result) -> str:
+    if result.outcome:
+        return COUNTED[result.outcome.verdict.value]
+    return "unmatched" if result.kept is Kept.UNMATCHED else "kept"
+
+
+# --- What the file no longer has --------------------------------------------------------------------------------
+
+
+def _find_absent(file: CatalogueFile) -> None:
+    """Only a file that can be believed to be whole says by its silence that something is gone."""
+    with transaction.atomic():
+        _hold(file)
+        if file.nameless:  # none of them was left, so all are found again after a crash
+            file.absent_done = 0
+            CatalogueRemark.objects.filter(file=file, kind=Kind.ABSENT).delete()
+        found = 0
+        if not (file.shrunken or file.broken or file.late):
+            found = stage.add_absent(file.stage, file.merchant_id, after=file.absent_done)
+        file.absent = file.absent_done + found
+        file.save(update_fields=["absent", "absent_done"])
+
+
+def _leave_some(file: CatalogueFile, now: datetime) -> None:
+    """The next of the absent. A row without a name that could be read may be any of them: then they are only named."""
+    assert file.settings is not None
+    policy = file.settings["absent"]
+    source_ids = stage.absent(file.stage, after=file.absent_done, limit=settings.CATALOGUE_CHUNK)
+    attributes = {"catalogue_file": str(file.pk)}
+    with transaction.atomic():
+        _hold(file)
+        if not file.nameless:
+            wines = listings.leave_file(
+                merchant=file.merchant,
+                source_ids=source_ids,
+                unavailable=policy == CatalogueSettings.Absent.WITHDRAW,
+                at=file.as_of,
+                attributes=attributes,
+                now=now,
+            )
+            withdrawn = unavailable.withdraw(
+                merchant=file.merchant,
+                wine_ids=wines,
+                at=file.as_of,
+                why="It is no longer in the merchant's catalogue.",
+                attributes=attributes,
+                now=now,
+            )
+            file.withdrawn += len(withdrawn)
+        if policy != CatalogueSettings.Absent.KEEP:
+            gone = [Rejected(0, "", "", source_id) for source_id in source_ids]
+            _remark(file, Kind.ABSENT, gone, already=file.absent_done)
+        file.absent_done += len(source_ids)
+        file.save(update_fields=["absent_done", "withdrawn"])
+
+
+def _finish(file: CatalogueFile, now: datetime) -> None:
+    with transaction.atomic():
+        _hold(file)
+        if not (file.shrunken or file.broken or file.late):
+            CatalogueSettings.objects.filter(merchant=file.merchant_id).update(rows=file.rows, as_of=file.as_of)
+        file.status, file.finished_at = Status.DONE, now
+        file.save(update_fields=["status", "finished_at"])
+        stage.drop(file.stage)
+    log.info("catalogue.done", file=file.pk, **{name: getattr(file, name) for name in ("rows", *COUNTS, "absent")})
+
+
+def _remark(file: CatalogueFile, kind: str, remarks: Sequence[Rejected], *, already: int) -> None:
+    """Keep what is told of single rows, up to a number; the counts know of all."""
+    room = max(settings.CATALOGUE_REMARKS - already, 0)
+    CatalogueRemark.objects.bulk_create(
+        CatalogueRemark(
+            file=file,
+            kind=kind,
+            line=each.line or None,
+            field=each.field[:60],
+            reason=each.reason[:500],
+            source_id=each.source_id[:200],
+        )
+        for each in remarks[:room]
+    )
