@@ -86,9 +86,9 @@ FEED_ANSWER_RETENTION = timedelta(days=14)  # stored answers of idempotent reque
 # --- Catalogue files (see docs/catalogues.md) ------------------------------------------------------------------
 
 CATALOGUE_MAX_BYTES = 200_000_000  # as it is sent; a million rows of twelve columns, packed with gzip, are a quarter
-CATALOGUE_MAX_TEXT_BYTES = 1_000_000_000  # unpacked
-CATALOGUE_MAX_INFLATION = 100  # times its packed size: price lists shrink to a tenth, bombs to a thousandth
-CATALOGUE_MAX_ROWS = 3_000_000  # the ids of that many rows, known to be unique, are what memory is for
+CATALOGUE_MAX_TEXT_BYTES = 2_000_000_000  # unpacked: as many products at a thousand bytes each as the next allows
+CATALOGUE_MAX_ROWS = 2_000_000  # no wine merchant lists as many; their ids are what a reader must hold in memory
+CATALOGUE_MAX_INFLATION = 200  # times its packed size: price lists reach 30, and gzip's bombs a thousand
 CATALOGUE_PIECE_BYTES = 1 << 20  # a row of the table that keeps a file; read and written one at a time
 # Rows that are compared in one transaction: their wines are locked for some hundredths of a second, and no feed waits.
 CATALOGUE_WINDOW = 5_000
