@@ -69,7 +69,8 @@ class _Decoder:
             text = self.decoder.decode(data, final)
         except UnicodeDecodeError as error:
             whole = bytes(error.object)
-            yield from self._given(whole[: error.start].decode(self.encoding))
+            before = whole[: error.start].decode(self.encoding)
+            yield from self._given(before)
             if self.fallback is None or self.beyond_ascii:
                 reason = f"This is no {self.encoding[:6].upper()}, though what stands before is. Save it anew as UTF-8."
                 raise UnreadableFileError(reason, line=self.line) from error
@@ -93,14 +94,14 @@ class _Decoder:
         if found := _IMPLAUSIBLE.search(seen):
             line = self.line + seen.count("\n", len(self.tail), found.start())
             raise UnreadableFileError(f"This is not UTF-8, and we cannot tell what it is. {ADVICE}", line=line)
-        self.tail = seen[-3:]
         self.doubted += len(text)
 
     def _given(self, text: str) -> Iterator[str]:
-        if "\0" in text:
-            line = self.line + text.count("\n", 0, text.index("\0"))
-            raise UnreadableFileError("This is no text: it has a NUL in it. Save the file as UTF-8.", line=line)
+        text, nul, _ = text.partition("\0")
         if text:
             self.beyond_ascii = self.beyond_ascii or not text.isascii()
             self.line += text.count("\n")
+            self.tail = (self.tail + text[-3:])[-3:]
             yield text
+        if nul:
+            raise UnreadableFileError("This is no text: it has a NUL in it. Save it as UTF-8.", line=self.line)

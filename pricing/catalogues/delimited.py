@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from _csv import Reader  # the type has no public name
 
 RAW_FIELDS = tuple(Field(name) for name in Raw._fields[1:])
+# Fields whose beginning is as good a text as the whole, and means another thing or price.
+CUT_MATTERS = frozenset(
+    {Field.SOURCE_ID, Field.TITLE, Field.SIZE, Field.PACK, Field.LWIN, Field.WINE_ID, Field.PRICE, Field.SALE_PRICE}
+)
 NAMES_DELIMITER = "sep="  # Excel's own first line
 Names = Mapping[Field, tuple[str, ...]]
 
@@ -103,7 +107,7 @@ class _Rows:
         # A cell more at the end of each row is for the fields that the file does not have.
         self.take = itemgetter(*(found.get(field, width) for field in RAW_FIELDS))
         self.more = _More(found, now) if _More.needed(found) else None
-        self.cut_matters = max(found.values()) == width - 1 and not settings.open_end
+        self.cut_matters = not settings.open_end and width - 1 in {found[field] for field in CUT_MATTERS & found.keys()}
 
     def rows(self, reader: Reader) -> Iterator[Raw | Rejected]:
         before = reader.line_num

@@ -22,7 +22,9 @@ _SIGNS = str.maketrans({**dict.fromkeys(SPACES, " "), **dict.fromkeys(APOSTROPHE
 _SHAPE = str.maketrans("12345678", "99999999")
 # What stands before, the number, what Swiss and German shops write for “and no cents”, and what stands behind.
 _CELL = re.compile(
-    r"(?P<before>[^0-9.,]*?)(?P<number>[.,]?[0-9](?:[0-9., ']*[0-9])?)(?P<even>[.,]--?)?(?P<after>[^0-9]*)", re.ASCII
+    r"(?P<before>(?:s?fr|kr)\.\s*|[^0-9.,]*?)"
+    r"(?P<number>[.,]?[0-9](?:[0-9., ']*[0-9])?)(?P<even>[.,]--?)?(?P<after>[^0-9]*)",
+    re.ASCII | re.IGNORECASE,
 )
 
 

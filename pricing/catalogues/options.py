@@ -88,7 +88,7 @@ class FileSettings:
             ("currency", self.currency, {"", *CURRENCIES}),
             ("decimal_sign", self.decimal_sign, {"", *DECIMAL_SIGNS}),
             ("delimiter", self.delimiter, {"", *DELIMITERS}),
-            ("encoding", self.encoding and encoding_named(self.encoding), {"", *ENCODINGS}),
+            ("encoding", self.encoding and (encoding_named(self.encoding) or self.encoding), {"", *ENCODINGS}),
             ("unit", self.unit, set(Unit)),
             ("tax", self.tax, set(Tax)),
         )

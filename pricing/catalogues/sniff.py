@@ -11,11 +11,11 @@ from pricing.catalogues import google, vivino, wine_searcher
 from pricing.catalogues.columns import folded
 from pricing.catalogues.errors import UnreadableFileError
 from pricing.catalogues.options import FileSettings, Format
+from pricing.catalogues.xml_rows import DOCUMENT_TYPE
 
 _WEB_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|script)\b", re.IGNORECASE | re.DOTALL)
-_ROOT = re.compile(
-    r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE\b[^>]*>\s*)*<(?:[\w.-]+:)?(?P<name>[\w.-]+)(?P<rest>[^>]*)", re.DOTALL
-)
+# What stands before an XML file's root, and its name.
+_ROOT = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(?:[\w.-]+:)?(?P<root>[\w.-]+|!DOCTYPE)", re.DOTALL)
 _GOOGLE_ONLY = frozenset({"google product category", "sale price effective date", "image link", "item group id"})
 _FORMATS_OF_ROOTS = {vivino.ROOT: Format.VIVINO_XML, wine_searcher.ROOT: Format.WINE_SEARCHER_XML}
 
@@ -47,7 +47,9 @@ def sniff(name: str, head: str, settings: FileSettings) -> Format:
 
 def _xml(head: str) -> Format:
     found = _ROOT.match(head)
-    root = found["name"].lower() if found else ""
+    root = found["root"].lower() if found else ""
+    if found and root == "!doctype":
+        raise UnreadableFileError(DOCUMENT_TYPE, line=1 + head.count("\n", 0, found.end()))
     if known := _FORMATS_OF_ROOTS.get(root):
         return known
     if root in ("rss", "feed"):

@@ -18,6 +18,7 @@ LONGEST_PRODUCT = 100_000  # characters of the elements that are read
 LONGEST_TOKEN = 1_000_000  # bytes of one tag, comment or the like, which the parser holds whole
 MOST_NAMES = 1_000  # remembered, for speed alone: a file may make up names for ever
 PIECE = 1 << 16
+DOCUMENT_TYPE = "It declares a document type, which a price list does not need. Leave it out."
 _BETWEEN = " "  # a namespace and a name; neither can have a space
 CUT_OFF = frozenset(
     {
@@ -156,7 +157,7 @@ class _Collector:
         return bare
 
     def refuse_document_type(self, *_: object) -> None:
-        raise self.fault("It declares a document type, which a price list does not need. Leave it out.")
+        raise self.fault(DOCUMENT_TYPE)
 
     def fault(self, reason: str) -> UnreadableFileError:
         return UnreadableFileError(reason, line=self.parser.CurrentLineNumber)
