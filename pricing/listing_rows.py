@@ -12,7 +12,7 @@ from typing import Any
 from django.db import connection
 
 from jobs.messages import dumps
-from pricing.models import Listing
+from pricing.models import Listing, Merchant
 
 _TYPES = {
     "title": "text",
@@ -42,6 +42,23 @@ UPDATE pricing_listing AS listing SET {", ".join(f"{name} = made.{name}" for nam
 FROM jsonb_to_recordset(%s::jsonb) AS made (id bigint, {", ".join(f"{name} {type_}" for name, type_ in _TYPES.items())})
 WHERE listing.id = made.id
 """  # noqa: S608  (constants)
+
+# Those that are there are passed over before they could use up a number each.
+MAKE = """
+INSERT INTO pricing_listing (merchant_id, source_id, title, name, non_vintage, gtin, lwin, said_wine_id, unclear,
+                             matched_by, currency, in_file)
+SELECT %(merchant)s, made.source_id, '', '', false, '', '', '', '', '', '', false
+FROM unnest(%(ids)s::text[]) AS made (source_id)
+WHERE NOT EXISTS (SELECT FROM pricing_listing l WHERE l.merchant_id = %(merchant)s AND l.source_id = made.source_id)
+ORDER BY made.source_id
+ON CONFLICT (merchant_id, source_id) DO NOTHING
+"""
+
+
+def make(merchant: Merchant, source_ids: Sequence[str]) -> None:
+    """Make the rows that are not there yet, empty."""
+    with connection.cursor() as cursor:
+        cursor.execute(MAKE, {"merchant": merchant.pk, "ids": list(source_ids)})
 
 
 def write(listings: Sequence[Listing]) -> None:

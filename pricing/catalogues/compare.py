@@ -60,7 +60,8 @@ l.unclear = '' AND coalesce(l.pack, 1) = 1 AND EXISTS (
           UNION ALL SELECT id FROM pricing_wine WHERE l.said_wine_id = '' AND names @> ARRAY[l.name::text]
       )))
 """
-#   chunk      the window's rows with their listings and offers, and what they are
+#   chunk      the window's rows with their listings and offers, and what they are; LIMIT 1, although there is only one,
+#              because a join could also be made by reading all listings, once for each window
 #   locked     the wines whose offers are to be confirmed, locked in the order in which everybody locks them
 #   confirmed  those offers; one that was changed while we waited for its wine is looked at again and left out
 # and then all rows that are not simply unchanged, those left out among them.
@@ -75,8 +76,10 @@ WITH chunk AS MATERIALIZED (
                 WHEN {OFFER_AGREES} THEN 'same'
                 ELSE 'differs' END AS state
     FROM (SELECT s.n, s.source_id, {DIGESTS} FROM {{table}} s WHERE s.n > %(after)s AND s.n <= %(until)s) s
-    LEFT JOIN pricing_listing l ON l.merchant_id = %(merchant)s AND l.source_id = s.source_id
-    LEFT JOIN pricing_offer o ON o.wine_id = l.wine_id AND o.merchant_id = l.merchant_id
+    LEFT JOIN LATERAL (SELECT * FROM pricing_listing l
+        WHERE l.merchant_id = %(merchant)s AND l.source_id = s.source_id LIMIT 1) l ON true
+    LEFT JOIN LATERAL (SELECT * FROM pricing_offer o
+        WHERE o.wine_id = l.wine_id AND o.merchant_id = l.merchant_id LIMIT 1) o ON true
 ),
 locked AS MATERIALIZED (
     SELECT id FROM pricing_wine WHERE id = ANY (ARRAY(

@@ -29,7 +29,7 @@ from pricing.catalogues.rows import Raw, Rejected
 from pricing.catalogues.source import How
 from pricing.listings import Kept, Result
 from pricing.matching import Ask, Listed
-from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings, Listing
+from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings
 
 log = structlog.get_logger(__name__)
 Status = CatalogueFile.Status
@@ -45,6 +45,8 @@ COUNTED = {
     "held": "held",
     "no rate": "held",
 }
+UNDESCRIBED = dict.fromkeys(("title", "size", "vintage", "gtin", "lwin", "wine_id"), "")
+WINDOWS_AT_ONCE = 20  # at most so many are compared before what differs is recorded, however little that is
 _READ = (
     *("rows", "unread", "nameless", "style", "reading", "broken", "error", "shrunken", "late", "absent", "status"),
     "cursor",
@@ -111,7 +113,7 @@ def step(file: CatalogueFile, *, now: datetime, progress: Progress) -> bool:
     if file.status == Status.READING:
         _read(file, progress)
     elif file.cursor < file.rows:
-        _take_window(file, now)
+        _take_some(file, now)
     elif file.absent is None:
         _find_absent(file)
     elif file.absent_done < file.absent:
@@ -200,35 +202,52 @@ def _read(file: CatalogueFile, progress: Progress) -> None:
 # --- Taking -----------------------------------------------------------------------------------------------------
 
 
-def _take_window(file: CatalogueFile, now: datetime) -> None:
-    """Compare the next rows, and record those that differ, in chunks."""
-    after, until = file.cursor, min(file.cursor + settings.CATALOGUE_WINDOW, file.rows)
-    assert file.reading is not None  # it has been read
-    with transaction.atomic():
-        found = compare.compare(
-            file.stage, merchant_id=file.merchant_id, reading=file.reading, as_of=file.as_of, after=after, until=until
-        )
-    differing = [row for row in found if row.state is State.DIFFERS]
+def _take_some(file: CatalogueFile, now: datetime) -> None:
+    """Compare the next windows, until enough rows differ to be worth a transaction, and record those in chunks."""
+    found: list[Found] = []
+    differing: list[Found] = []
+    seen, most = file.cursor, min(file.cursor + WINDOWS_AT_ONCE * settings.CATALOGUE_WINDOW, file.rows)
+    while seen < most and len(differing) < settings.CATALOGUE_CHUNK:
+        until = min(seen + settings.CATALOGUE_WINDOW, most)
+        found += _compare(file, seen, until)
+        differing = [row for row in found if row.state is State.DIFFERS]
+        seen = until
     how = How.of(file)
     for begin in range(0, max(len(differing), 1), settings.CATALOGUE_CHUNK):
         chunk = differing[begin : begin + settings.CATALOGUE_CHUNK]
-        whole = begin + settings.CATALOGUE_CHUNK >= len(differing)
-        upto = until if whole else chunk[-1].n
-        counts = Counter(row.state.value for row in found if row.state is not State.DIFFERS and after < row.n <= upto)
-        with transaction.atomic():
-            _hold(file)
-            if chunk:
-                counts += _record(file, chunk, how, now)
-            counts["unchanged"] += upto - after - counts.total()
-            for name, count in counts.items():
-                setattr(file, name, getattr(file, name) + count)
-            file.cursor = after = upto
-            file.save(update_fields=["cursor", *COUNTS])
+        last = begin + settings.CATALOGUE_CHUNK >= len(differing)
+        _take_chunk(file, found, chunk, seen if last else chunk[-1].n, how, now)
+
+
+def _compare(file: CatalogueFile, after: int, until: int) -> list[Found]:
+    assert file.reading is not None  # it has been read
+    with transaction.atomic():
+        return compare.compare(
+            file.stage, merchant_id=file.merchant_id, reading=file.reading, as_of=file.as_of, after=after, until=until
+        )
+
+
+def _take_chunk(
+    file: CatalogueFile, found: Sequence[Found], chunk: Sequence[Found], upto: int, how: How, now: datetime
+) -> None:
+    """Record the chunk, and count it and all rows up to `upto`, which no earlier chunk has counted."""
+    states = (row.state.value for row in found if row.state is not State.DIFFERS and file.cursor < row.n <= upto)
+    counts = Counter(states)
+    with transaction.atomic():
+        _hold(file)
+        if chunk:
+            counts += _record(file, chunk, how, now)
+        counts["unchanged"] += upto - file.cursor - counts.total()
+        for name, count in counts.items():
+            setattr(file, name, getattr(file, name) + count)
+        file.cursor = upto
+        file.save(update_fields=["cursor", *COUNTS])
 
 
 def _record(file: CatalogueFile, chunk: Sequence[Found], how: How, now: datetime) -> Counter[str]:
     rows = dict(stage.rows(file.stage, [row.n for row in chunk]))
-    described = _as_described(file, {rows[row.n].source_id: row.word.said for row in chunk if row.described})
+    said = {rows[row.n].source_id: row.word.said for row in chunk if row.described}
+    described = listings.still_described(file.merchant_id, said)
     asks: list[Ask] = []
     rejected: list[Rejected] = []
     words = {}
@@ -256,13 +275,8 @@ def _interpret(raw: Raw, listed: Listed | None, how: How, as_of: datetime) -> As
     """What a row means; of one that is described as before only the price is read."""
     if listed is None:
         return how.interpret(raw, as_of)
-    meant = how.interpret(raw._replace(title="", size="", vintage="", gtin="", lwin="", wine_id=""), as_of)
+    meant = how.interpret(raw._replace(**UNDESCRIBED), as_of)
     return meant if isinstance(meant, Rejected) else replace(meant, listed=listed)
-
-
-def _as_described(file: CatalogueFile, said: dict[str, int]) -> dict[str, Listed]:
-    stored = Listing.objects.filter(merchant=file.merchant_id, source_id__in=said)
-    return {each.source_id: listings.as_listed(each) for each in stored if each.file_said == said[each.source_id]}
 
 
 def _counted(result: Result) -> str:
