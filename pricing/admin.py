@@ -1,7 +1,7 @@
 """The admin of prices. Edges only: parse, one call of a service, one message.
 
 What the feed writes (offers, history, held prices) is read-only here; a held price is released or rejected. What lets
-merchants in is in admin_credentials.py, what waits to be matched in admin_listings.py.
+merchants in is in admin_credentials.py, what waits to be matched in admin_listings.py, files in admin_catalogues.py.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs.admin import ReadOnlyAdmin
-from pricing import admin_credentials, admin_listings, codes, holds
+from pricing import admin_catalogues, admin_credentials, admin_listings, codes, holds
 from pricing.models import HeldPrice, Merchant, Offer, PriceHistory, Wine
 from pricing.services import UnknownWineError
 
-__all__ = ["admin_credentials", "admin_listings"]  # they register themselves
+__all__ = ["admin_catalogues", "admin_credentials", "admin_listings"]  # they register themselves
 
 
 @admin.register(Merchant)

@@ -276,7 +276,7 @@ def _describe(listing: Listing, ask: Ask, word: FileWord | None) -> None:
 
 def _last_heard(listing: Listing) -> datetime | None:
     """When the merchant last said what the listing says: a file confirms what it does not change, without a write."""
-    confirmed = getattr(listing, "confirmed_at", None)
+    confirmed: datetime | None = getattr(listing, "confirmed_at", None)
     if confirmed is None or listing.occurred_at is None or listing.file_asked is None:
         return listing.occurred_at
     return max(listing.occurred_at, confirmed)
@@ -346,6 +346,7 @@ def _lowest(merchant: Merchant, wine_ids: Collection[str | None]) -> dict[str, D
     )
     lowest: dict[str, Decimal] = {}
     for wine_id, price in rows.filter(currency=PRICE_CURRENCY).values_list("wine_id", "price"):
+        assert price is not None  # by the filter
         lowest[wine_id] = min(price, lowest.get(wine_id, price))
     return lowest
 

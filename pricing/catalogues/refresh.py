@@ -12,12 +12,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
 import structlog
 from django.conf import settings
+from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models.functions import Now
 
@@ -45,7 +47,6 @@ COUNTED = {
     "held": "held",
     "no rate": "held",
 }
-UNDESCRIBED = dict.fromkeys(("title", "size", "vintage", "gtin", "lwin", "wine_id"), "")
 WINDOWS_AT_ONCE = 20  # at most so many are compared before what differs is recorded, however little that is
 _READ = (
     *("rows", "unread", "nameless", "style", "reading", "broken", "error", "shrunken", "late", "absent", "status"),
@@ -86,6 +87,10 @@ def run(*, file_id: int, now: datetime, seconds: float | None = None, progress: 
         return Turn(more=False)  # whoever has it now goes on
     except source.RefusedError as refusal:
         refuse(file, str(refusal), now=now)
+    except BaseException:  # whoever comes next need not wait until the lease has run out
+        with suppress(DatabaseError):
+            _release(file)
+        raise
     progress(file)
     return Turn(more=False)
 
@@ -131,6 +136,15 @@ def refuse(file: CatalogueFile, words: str, *, now: datetime) -> None:
         _give_up(file, words, now)
 
 
+def accept_size(*, file_id: int) -> bool:
+    """A person says that a file which seemed shrunken is whole: the next is compared with it. False if it is not."""
+    file = CatalogueFile.objects.get(pk=file_id)
+    if file.status != Status.DONE or file.broken:
+        return False
+    CatalogueSettings.objects.filter(merchant=file.merchant_id).update(rows=file.rows)
+    return True
+
+
 # --- The lease --------------------------------------------------------------------------------------------------
 
 
@@ -171,6 +185,8 @@ def _read(file: CatalogueFile, progress: Progress) -> None:
     kept = CatalogueSettings.objects.select_related("merchant").get(merchant=file.merchant_id)
     if file.settings is None:
         file.settings = source.freeze(kept)
+    file.late = kept.as_of is not None and file.as_of < kept.as_of
+    _refuse_again(file)
     reader = source.Reader(file)
     stage.create(file.stage)
     for portion in reader.portions(settings.CATALOGUE_WINDOW):
@@ -190,13 +206,22 @@ def _read(file: CatalogueFile, progress: Progress) -> None:
     file.style, file.reading = asdict(how.style), how.fingerprint()
     file.broken, file.error = bool(reader.broken), reader.broken
     file.shrunken = kept.rows is not None and file.rows * 100 < kept.rows * file.settings["smallest_share"]
-    file.late = kept.as_of is not None and file.as_of < kept.as_of
     file.absent, file.status = None, Status.APPLYING
     with transaction.atomic():
         _hold(file)
         CatalogueRemark.objects.filter(file=file, kind=Kind.UNREAD).delete()  # of an earlier reading
         _remark(file, Kind.UNREAD, reader.remarks, already=0)
         file.save(update_fields=[*_READ, *COUNTS])
+
+
+def _refuse_again(file: CatalogueFile) -> None:
+    """An old file's prices go into the history, and a second time they would go there twice."""
+    same = CatalogueFile.objects.filter(merchant=file.merchant_id, sha256=file.sha256, as_of=file.as_of)
+    before = same.filter(status=Status.DONE).first()
+    if file.late and before:
+        raise source.RefusedError(
+            f"The same file of the same time was taken as file {before.pk}. Nothing is left to do."
+        )
 
 
 # --- Taking -----------------------------------------------------------------------------------------------------
@@ -275,7 +300,7 @@ def _interpret(raw: Raw, listed: Listed | None, how: How, as_of: datetime) -> As
     """What a row means; of one that is described as before only the price is read."""
     if listed is None:
         return how.interpret(raw, as_of)
-    meant = how.interpret(raw._replace(**UNDESCRIBED), as_of)
+    meant = how.interpret(raw._replace(title="", size="", vintage="", gtin="", lwin="", wine_id=""), as_of)
     return meant if isinstance(meant, Rejected) else replace(meant, listed=listed)
 
 

@@ -24,12 +24,17 @@ from pricing.models import CatalogueFile
 
 def prepare(messages: Sequence[Message]) -> list[int | None]:
     """The files' numbers; None for one that is finished, or that nobody remembers."""
-    wanted = [message.body.get("file_id") for message in messages]
-    if not all(isinstance(file_id, int) for file_id in wanted):
-        raise PermanentError("refresh_catalogue needs a file_id")
+    wanted = [_file_id(message) for message in messages]
     waiting = CatalogueFile.objects.filter(pk__in=wanted).exclude(status__in=CatalogueFile.FINISHED)
     known = set(waiting.values_list("pk", flat=True))
     return [file_id if file_id in known else None for file_id in wanted]
+
+
+def _file_id(message: Message) -> int:
+    file_id = message.body.get("file_id")
+    if not isinstance(file_id, int):
+        raise PermanentError("refresh_catalogue needs the number of a file")
+    return file_id
 
 
 def perform(file_id: int) -> Turn:

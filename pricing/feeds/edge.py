@@ -21,7 +21,7 @@ LOCK_NOT_AVAILABLE = "55P03"
 RETRY_SOON_SECONDS, RETRY_LATER_SECONDS = 1, 5
 
 
-def answered(request: HttpRequest, work: Callable[[str], Answer]) -> HttpResponse:
+def answered(request: HttpRequest, work: Callable[[str], Answer], *, status: int = 202) -> HttpResponse:
     """Do the work, which gets the request's id, and render what it answers or raises."""
     request_id: str = getattr(request, "request_id", "")
     with structlog.contextvars.bound_contextvars(merchant_id=None):
@@ -37,6 +37,6 @@ def answered(request: HttpRequest, work: Callable[[str], Answer]) -> HttpRespons
             busy = sqlstate(error) == LOCK_NOT_AVAILABLE
             wait = RETRY_SOON_SECONDS if busy else RETRY_LATER_SECONDS
             return unavailable(retry_after=wait).as_response(request_id)
-    response = JsonResponse({**answer, "request_id": request_id}, status=202)
+    response = JsonResponse({**answer, "request_id": request_id}, status=status)
     response["Cache-Control"] = "no-store"
     return response

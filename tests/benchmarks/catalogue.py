@@ -93,7 +93,8 @@ def main() -> None:
         taken = again(options, "take", tonight, DATABASE)
         print(f"{options.rows:,} rows, {options.changed:.0%} changed, on {server.described()}")
         print(
-            f"  taken:   {taken['rows_per_second']:>9,.0f} rows/s, {taken['seconds']:.1f} s, {taken['memory_mb']:.0f} MB"
+            f"  taken:   {taken['rows_per_second']:>9,.0f} rows/s, {taken['seconds']:.1f} s,"
+            f" {taken['memory_mb']:.0f} MB"
         )
         for name, seconds in taken["parts"].items():
             print(f"    {name:<10} {seconds:6.1f} s")

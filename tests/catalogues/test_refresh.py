@@ -2,7 +2,7 @@
 
 import pytest
 
-from pricing.models import Listing, Offer, Wine
+from pricing.models import Offer
 from tests import cast
 from tests.catalogues.refreshing import MONTROSE, at, counts, csv, prices, row, shelf, taken
 from tests.pricing.observed import published
