@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -48,10 +48,14 @@ class Result:
 
 
 class FileWord(NamedTuple):
-    """Digests of what a catalogue file says a listing is, and of what it asks for it, for the next file to compare."""
+    """Digests of what a catalogue file says a listing is, and of what it asks for it, for the next file to compare.
+
+    `n` is the number of its row: where several rows are one wine, it is their order within the one time of the file.
+    """
 
     said: int
     asked: int
+    n: int
 
 
 class MismatchError(Exception):
@@ -92,9 +96,13 @@ def record(
         kept = [_why_kept(listings[ask.source_id], ask) for ask in asks]
         observed = [ask for ask, why in zip(asks, kept, strict=True) if why is None]
         lowest = _lowest(merchant, {listings[ask.source_id].wine_id for ask in observed}) if words else {}
+        of_several = {id_: one for id_, one in lowest.items() if one.listings > 1}
         outcomes = record_observations(
             merchant=merchant,
-            observations=[_observation(listings[ask.source_id], ask, lowest) for ask in observed],
+            observations=[
+                _observation(listings[ask.source_id], ask, of_several, words[ask.source_id] if words else None)
+                for ask in observed
+            ],
             attributes=attributes,
             own_attributes=[{"listing": ask.source_id} for ask in observed],
             now=now,
@@ -134,7 +142,7 @@ def leave_file(
         retired = {listing.wine_id for listing in left if listing.wine and listing.wine.retired_at}
         record_observations(
             merchant=merchant,
-            observations=[Observation(id_, price, at) for id_, price in lowest.items() if id_ not in retired],
+            observations=[Observation(id_, one.price, at) for id_, one in lowest.items() if id_ not in retired],
             attributes=attributes,
             now=now,
         )
@@ -159,7 +167,7 @@ def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
             return Result(listing.source_id, None, why)
         [outcome] = record_observations(
             merchant=listing.merchant,
-            observations=[_observation(listing, ask, {})],
+            observations=[_observation(listing, ask, {}, None)],
             attributes={"matched_by": by, "listing": listing.source_id},
             now=now,
         )
@@ -270,7 +278,7 @@ def _describe(listing: Listing, ask: Ask, word: FileWord | None) -> None:
     if (listing.price, listing.currency) != (ask.price, ask.currency):
         listing.file_asked = None
     if word is not None:
-        listing.in_file, listing.file_said, listing.file_asked = True, *word
+        listing.in_file, listing.file_said, listing.file_asked = True, word.said, word.asked
     listing.price, listing.currency, listing.occurred_at = ask.price, ask.currency, ask.occurred_at
 
 
@@ -339,16 +347,21 @@ def _wines_for(listed: Sequence[Listed]) -> dict[str, Wine]:
     return {wine.pk: wine for mark in marks for wine in wines.filter(mark)}
 
 
-def _lowest(merchant: Merchant, wine_ids: Collection[str | None]) -> dict[str, Decimal]:
+class _Lowest(NamedTuple):
+    price: Decimal
+    listings: int  # that are this wine
+
+
+def _lowest(merchant: Merchant, wine_ids: Collection[str | None]) -> dict[str, _Lowest]:
     """The lowest price that the merchant's files ask for each of these wines, where they ask any."""
     rows = Listing.objects.filter(
         merchant=merchant, wine__in=wine_ids, in_file=True, file_asked__isnull=False, price__isnull=False
     )
-    lowest: dict[str, Decimal] = {}
+    prices: dict[str, list[Decimal]] = {}
     for wine_id, price in rows.filter(currency=PRICE_CURRENCY).values_list("wine_id", "price"):
         assert price is not None  # by the filter
-        lowest[wine_id] = min(price, lowest.get(wine_id, price))
-    return lowest
+        prices.setdefault(wine_id, []).append(price)
+    return {wine_id: _Lowest(min(asked), len(asked)) for wine_id, asked in prices.items()}
 
 
 def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
@@ -367,10 +380,12 @@ def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
     return None if ask.currency == PRICE_CURRENCY else Kept.OTHER_CURRENCY
 
 
-def _observation(listing: Listing, ask: Ask, lowest: Mapping[str, Decimal]) -> Observation:
+def _observation(listing: Listing, ask: Ask, of_several: Mapping[str, _Lowest], word: FileWord | None) -> Observation:
     assert listing.wine_id is not None  # _why_kept has seen to both
     assert ask.price is not None
-    price = ask.price
-    if listing.occurred_at == ask.occurred_at:  # an older ask is about a time of which the others say nothing
-        price = min(price, lowest.get(listing.wine_id, price))
-    return Observation(listing.wine_id, price, ask.occurred_at)
+    lowest = of_several.get(listing.wine_id)
+    # An older ask is about a time of which the other listings say nothing.
+    if lowest is None or word is None or listing.occurred_at != ask.occurred_at:
+        return Observation(listing.wine_id, ask.price, ask.occurred_at)
+    # Another row of the file may have said something of this wine at this time; what is known now is later.
+    return Observation(listing.wine_id, lowest.price, ask.occurred_at + timedelta(microseconds=word.n))

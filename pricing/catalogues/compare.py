@@ -67,7 +67,7 @@ l.unclear = '' AND coalesce(l.pack, 1) = 1 AND EXISTS (
 # and then all rows that are not simply unchanged, those left out among them.
 COMPARE = f"""
 WITH chunk AS MATERIALIZED (
-    SELECT s.n, s.said, s.asked, o.id AS offer_id, o.wine_id, o.seen_at, l.price,
+    SELECT s.n, s.said, s.asked, o.id AS offer_id, o.ctid AS offer_place, o.wine_id, o.seen_at, l.price,
            l.file_said IS NOT DISTINCT FROM s.said AS described,
            CASE WHEN l.file_said IS DISTINCT FROM s.said OR l.file_asked IS DISTINCT FROM s.asked THEN 'differs'
                 WHEN l.set_aside_at IS NOT NULL THEN 'kept'
@@ -78,7 +78,7 @@ WITH chunk AS MATERIALIZED (
     FROM (SELECT s.n, s.source_id, {DIGESTS} FROM {{table}} s WHERE s.n > %(after)s AND s.n <= %(until)s) s
     LEFT JOIN LATERAL (SELECT * FROM pricing_listing l
         WHERE l.merchant_id = %(merchant)s AND l.source_id = s.source_id LIMIT 1) l ON true
-    LEFT JOIN LATERAL (SELECT * FROM pricing_offer o
+    LEFT JOIN LATERAL (SELECT ctid, * FROM pricing_offer o
         WHERE o.wine_id = l.wine_id AND o.merchant_id = l.merchant_id LIMIT 1) o ON true
 ),
 locked AS MATERIALIZED (
@@ -89,7 +89,7 @@ locked AS MATERIALIZED (
 confirmed AS (
     UPDATE pricing_offer o SET seen_at = %(as_of)s
     FROM chunk
-    WHERE o.id = chunk.offer_id AND chunk.state = 'same' AND o.seen_at = chunk.seen_at AND o.seen_at < %(as_of)s
+    WHERE o.ctid = chunk.offer_place AND chunk.state = 'same' AND o.seen_at = chunk.seen_at AND o.seen_at < %(as_of)s
       AND (SELECT count(*) FROM locked) >= 0
     RETURNING o.id
 )
@@ -129,7 +129,7 @@ def compare(table: str, *, merchant_id: str, reading: int, as_of: datetime, afte
             {"merchant": merchant_id, "reading": reading, "as_of": as_of, "after": after, "until": until},
         )
         return [
-            Found(n, State(state), described, FileWord(said, asked))
+            Found(n, State(state), described, FileWord(said, asked, n))
             for n, state, described, said, asked in cursor.fetchall()
         ]
 

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from django.conf import settings
 
 from pricing.catalogues import compare, files, refresh, report, source, stage
+from pricing.catalogues.ahead import Ahead
 from pricing.models import CatalogueFile, CatalogueSettings, Merchant
 
 Progress = Callable[[int, int | None], None]
@@ -88,14 +89,17 @@ def _receive(
 
 
 def _preview(file: CatalogueFile, progress: Progress, now: datetime) -> Told:
+    ahead = Ahead()
     try:
         leased = refresh.claim(file_id=file.pk, now=now)
         assert leased is not None  # it has just been received
-        refresh.step(leased, now=now, progress=lambda file: progress(*_done(file)))
+        refresh.step(leased, ahead, now=now, progress=lambda file: progress(*_done(file)))
     except refresh.BusyError as busy:
         raise CannotTakeError(f"{busy} Try again when it is done.") from None
     except source.RefusedError as refusal:
         return Told({"error": str(refusal)}, [str(refusal)], refused=True)
+    finally:
+        ahead.close()
     assert leased.reading is not None  # it has been read
     found = compare.preview(leased.stage, merchant_id=leased.merchant_id, reading=leased.reading)
     absent = stage.add_absent(leased.stage, leased.merchant_id, after=0)

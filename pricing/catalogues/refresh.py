@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from uuid import uuid4
 
 import structlog
@@ -26,6 +27,7 @@ from django.db.models.functions import Now
 from jobs.errors import LeaseLostError
 from pricing import listings
 from pricing.catalogues import compare, source, stage, unavailable
+from pricing.catalogues.ahead import Ahead
 from pricing.catalogues.compare import Found, State
 from pricing.catalogues.rows import Raw, Rejected
 from pricing.catalogues.source import How
@@ -76,8 +78,9 @@ def run(*, file_id: int, now: datetime, seconds: float | None = None, progress: 
     if file is None:
         return Turn(more=False)
     deadline = None if seconds is None else time.monotonic() + seconds
+    ahead = Ahead()
     try:
-        while step(file, now=now, progress=progress):
+        while step(file, ahead, now=now, progress=progress):
             progress(file)
             if deadline is not None and time.monotonic() > deadline:
                 _release(file)
@@ -91,6 +94,8 @@ def run(*, file_id: int, now: datetime, seconds: float | None = None, progress: 
         with suppress(DatabaseError):
             _release(file)
         raise
+    finally:
+        ahead.close()
     progress(file)
     return Turn(more=False)
 
@@ -113,12 +118,12 @@ def claim(*, file_id: int, now: datetime) -> CatalogueFile | None:
     return file
 
 
-def step(file: CatalogueFile, *, now: datetime, progress: Progress) -> bool:
+def step(file: CatalogueFile, ahead: Ahead, *, now: datetime, progress: Progress = lambda _: None) -> bool:
     """Do the next thing; whether there is more. `file` then says how far it has come. Raises what `run` handles."""
     if file.status == Status.READING:
-        _read(file, progress)
+        _read(file, ahead, progress)
     elif file.cursor < file.rows:
-        _take_some(file, now)
+        _take_some(file, ahead, now)
     elif file.absent is None:
         _find_absent(file)
     elif file.absent_done < file.absent:
@@ -180,7 +185,7 @@ def _give_up(file: CatalogueFile, words: str, now: datetime) -> None:
 # --- Reading ----------------------------------------------------------------------------------------------------
 
 
-def _read(file: CatalogueFile, progress: Progress) -> None:
+def _read(file: CatalogueFile, ahead: Ahead, progress: Progress) -> None:
     """Stage all rows. Nothing is taken before the whole file has been read, so a fault at its end costs nothing."""
     kept = CatalogueSettings.objects.select_related("merchant").get(merchant=file.merchant_id)
     if file.settings is None:
@@ -190,12 +195,13 @@ def _read(file: CatalogueFile, progress: Progress) -> None:
     reader = source.Reader(file)
     stage.create(file.stage)
     for portion in reader.portions(settings.CATALOGUE_WINDOW):
-        stage.copy(file.stage, portion)
+        ahead.begin(portion, partial(stage.copy, file.stage, portion))
         file.seen = reader.rows + reader.unread
         with transaction.atomic():
             _hold(file)
             file.save(update_fields=["seen", "settings"])
         progress(file)
+    ahead.settle()
     how = reader.finish()
     stage.finish(file.stage)
     if file.cursor and file.rows != reader.rows:  # read by other code than the first time: begin again
@@ -227,29 +233,47 @@ def _refuse_again(file: CatalogueFile) -> None:
 # --- Taking -----------------------------------------------------------------------------------------------------
 
 
-def _take_some(file: CatalogueFile, now: datetime) -> None:
-    """Compare the next windows, until enough rows differ to be worth a transaction, and record those in chunks."""
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What was found in the rows up to `upto`, and those of it that are to be recorded."""
+
+    found: list[Found]
+    differing: list[Found]
+    upto: int
+
+
+def _take_some(file: CatalogueFile, ahead: Ahead, now: datetime) -> None:
+    """Record what differs in the next windows, in chunks, while those behind them are compared."""
+    some = ahead.take(file.cursor, partial(_gather, file, file.cursor))
+    if some.upto < file.rows:
+        ahead.begin(some.upto, partial(_gather, file, some.upto))
+    how = How.of(file)
+    for begin in range(0, max(len(some.differing), 1), settings.CATALOGUE_CHUNK):
+        chunk = some.differing[begin : begin + settings.CATALOGUE_CHUNK]
+        last = begin + settings.CATALOGUE_CHUNK >= len(some.differing)
+        _take_chunk(file, some.found, chunk, some.upto if last else chunk[-1].n, how, now)
+
+
+def _gather(file: CatalogueFile, after: int) -> Gathered:
+    """Compare windows until enough rows differ to be worth a transaction. Of the file it reads what no longer moves."""
+    assert file.reading is not None  # it has been read
     found: list[Found] = []
     differing: list[Found] = []
-    seen, most = file.cursor, min(file.cursor + WINDOWS_AT_ONCE * settings.CATALOGUE_WINDOW, file.rows)
-    while seen < most and len(differing) < settings.CATALOGUE_CHUNK:
-        until = min(seen + settings.CATALOGUE_WINDOW, most)
-        found += _compare(file, seen, until)
+    upto, most = after, min(after + WINDOWS_AT_ONCE * settings.CATALOGUE_WINDOW, file.rows)
+    while upto < most and len(differing) < settings.CATALOGUE_CHUNK:
+        until = min(upto + settings.CATALOGUE_WINDOW, most)
+        with transaction.atomic():
+            found += compare.compare(
+                file.stage,
+                merchant_id=file.merchant_id,
+                reading=file.reading,
+                as_of=file.as_of,
+                after=upto,
+                until=until,
+            )
         differing = [row for row in found if row.state is State.DIFFERS]
-        seen = until
-    how = How.of(file)
-    for begin in range(0, max(len(differing), 1), settings.CATALOGUE_CHUNK):
-        chunk = differing[begin : begin + settings.CATALOGUE_CHUNK]
-        last = begin + settings.CATALOGUE_CHUNK >= len(differing)
-        _take_chunk(file, found, chunk, seen if last else chunk[-1].n, how, now)
-
-
-def _compare(file: CatalogueFile, after: int, until: int) -> list[Found]:
-    assert file.reading is not None  # it has been read
-    with transaction.atomic():
-        return compare.compare(
-            file.stage, merchant_id=file.merchant_id, reading=file.reading, as_of=file.as_of, after=after, until=until
-        )
+        upto = until
+    return Gathered(found, differing, upto)
 
 
 def _take_chunk(
@@ -333,6 +357,7 @@ def _leave_some(file: CatalogueFile, now: datetime) -> None:
     policy = file.settings["absent"]
     source_ids = stage.absent(file.stage, after=file.absent_done, limit=settings.CATALOGUE_CHUNK)
     attributes = {"catalogue_file": str(file.pk)}
+    at = file.as_of + timedelta(microseconds=file.rows + 1)  # after all rows: see listings.FileWord
     with transaction.atomic():
         _hold(file)
         if not file.nameless:
@@ -340,14 +365,14 @@ def _leave_some(file: CatalogueFile, now: datetime) -> None:
                 merchant=file.merchant,
                 source_ids=source_ids,
                 unavailable=policy == CatalogueSettings.Absent.WITHDRAW,
-                at=file.as_of,
+                at=at,
                 attributes=attributes,
                 now=now,
             )
             withdrawn = unavailable.withdraw(
                 merchant=file.merchant,
                 wine_ids=wines,
-                at=file.as_of,
+                at=at,
                 why="It is no longer in the merchant's catalogue.",
                 attributes=attributes,
                 now=now,
