@@ -51,8 +51,7 @@ def read_named(
         raise UnreadableFileError("It has no rows.", line=1)
     if fixed and not _has_names(cells, settings, names):
         rows = _Rows(text, recognise(fixed, settings, names), len(fixed), settings, now)
-        if row := rows.row(cells, 1):
-            yield row
+        yield rows.row(cells, 1)
     else:
         rows = _Rows(text, recognise(cells, settings, names), len(cells), settings, now)
     yield from rows.rows(reader)
@@ -106,6 +105,7 @@ class _Rows:
         self.width = width
         # A cell more at the end of each row is for the fields that the file does not have.
         self.take = itemgetter(*(found.get(field, width) for field in RAW_FIELDS))
+        self.id_place = found.get(Field.SOURCE_ID, width)
         self.more = _More(found, now) if _More.needed(found) else None
         self.cut_matters = not settings.open_end and width - 1 in {found[field] for field in CUT_MATTERS & found.keys()}
 
@@ -143,7 +143,10 @@ class _Rows:
                 " end, or tell us that yours have none."
             )
             raise UnreadableFileError(reason, line=line)
-        return Rejected(line, "", f"It has {len(cells)} cells, and the first line {self.width}.") if uneven else None
+        if not uneven:
+            return None
+        source_id = cells[self.id_place].strip() if self.id_place < len(cells) else ""
+        return Rejected(line, "", f"It has {len(cells)} cells, and the first line {self.width}.", source_id)
 
     def malformed(self, first: int, last: int, error: csv.Error) -> Rejected:
         """A row whose quotes are wrong, if it is surely one line: otherwise rows are hidden in it."""

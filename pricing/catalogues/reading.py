@@ -52,10 +52,11 @@ def _unique(rows: Iterator[Raw | Rejected], limits: Limits) -> Iterator[Raw | Re
     for number, row in enumerate(rows, start=1):
         if number > limits.rows:
             raise UnreadableFileError(f"It has more than {limits.rows:,} rows. Send it in parts.", line=row.line)
-        source_id = row.source_id
-        if source_id in seen and isinstance(row, Raw):
-            yield Rejected(row.line, "source_id", "The id stands in an earlier row too; that row counts.", source_id)
-            continue
-        if source_id:
-            seen.add(source_id)
-        yield row
+        if isinstance(row, Rejected):
+            yield row  # its id stays free: a later row may be the right one
+        elif row.source_id in seen:
+            reason = "The id stands in an earlier row too; that row counts."
+            yield Rejected(row.line, "source_id", reason, row.source_id)
+        else:
+            seen.add(row.source_id)
+            yield row

@@ -16,7 +16,8 @@ from pricing.catalogues.stream import Text
 DEEPEST = 32  # a price list nests five deep; a parser bomb nests a million
 LONGEST_PRODUCT = 100_000  # characters of the elements that are read
 LONGEST_TOKEN = 1_000_000  # bytes of one tag, comment or the like, which the parser holds whole
-MOST_NAMES = 1_000  # remembered, for speed alone: a file may make up names for ever
+MOST_NAMES = 1_000  # of elements, attributes and prefixes: the parser keeps each that it has met, so we bound them
+LONGEST_NAME = 200
 PIECE = 1 << 16
 DOCUMENT_TYPE = "It declares a document type, which a price list does not need. Leave it out."
 _BETWEEN = " "  # a namespace and a name; neither can have a space
@@ -70,7 +71,7 @@ class _Collector:
         self.wanted = wanted
         self.attributed = {path.partition("@")[0] for path in wanted if "@" in path}
         self.prefixes = prefixes
-        self.names: dict[str, str] = {}
+        self.names: dict[str, str] = {}  # all that the file has used, and what we call them
         self.ready: list[Product] = []
         self.outside = 0  # how many elements we are in that are not of a product
         self.path: list[str] = []  # of the elements that we are in below a product's own
@@ -81,6 +82,7 @@ class _Collector:
         self.parser = expat.ParserCreate("utf-8", _BETWEEN)
         self.parser.buffer_text = True
         self.parser.StartDoctypeDeclHandler = self.refuse_document_type
+        self.parser.StartNamespaceDeclHandler = self.declares
         self.parser.StartElementHandler = self.begins
         self.parser.EndElementHandler = self.ends
         self.parser.CharacterDataHandler = self.says
@@ -100,7 +102,10 @@ class _Collector:
             raise self.fault(f"A tag here has more than {LONGEST_TOKEN:,} bytes.")
 
     def begins(self, name: str, attributes: dict[str, str]) -> None:
-        bare = self.names.get(name) or self.name_of(name)
+        bare = self.names.get(name) or self.meet(name)
+        for attribute in attributes:
+            if attribute not in self.names:
+                self.meet(attribute)
         path = self.path
         if self.product is None:
             if bare in self.elements:
@@ -149,12 +154,18 @@ class _Collector:
         elif text and text != texts[path]:
             self.product.twice.add(path)
 
-    def name_of(self, name: str) -> str:
+    def declares(self, prefix: str | None, _: str | None) -> None:
+        self.meet(f"xmlns:{prefix}")
+
+    def meet(self, name: str) -> str:
+        """Remember a name that was not met before; ours for it."""
         space, _, local = name.rpartition(_BETWEEN)
-        bare = self.prefixes.get(space, "") + local.lower().replace("_", "-")
-        if len(self.names) < MOST_NAMES:
-            self.names[name] = bare
-        return bare
+        self.names[name] = self.prefixes.get(space, "") + local.lower().replace("_", "-")
+        if len(self.names) > MOST_NAMES or len(name) > LONGEST_NAME:
+            raise self.fault(
+                f"It has more than {MOST_NAMES:,} different names, or one beyond {LONGEST_NAME} characters."
+            )
+        return self.names[name]
 
     def refuse_document_type(self, *_: object) -> None:
         raise self.fault(DOCUMENT_TYPE)

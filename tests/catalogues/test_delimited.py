@@ -61,7 +61,7 @@ def test_quoted_cells_hold_delimiters_quotes_and_lines_and_the_lines_are_still_c
     text = 'id,name,price\r\n1,"Le ""Clos"",\r\nrouge",10\r\n\r\n2,b,20\r\n3,c\r\n'
     taken = take(text)
     assert [(row.line, row.title) for row in taken.raw] == [(2, 'Le "Clos",\r\nrouge'), (5, "b")]
-    assert taken.rejected == [Rejected(6, "", "It has 2 cells, and the first line 3.")]
+    assert taken.rejected == [Rejected(6, "", "It has 2 cells, and the first line 3.", "3")]
 
 
 def test_lines_of_an_old_mac_are_lines():
@@ -77,6 +77,12 @@ def test_rows_that_are_too_short_or_too_long_are_rejected_with_their_line_and_th
     assert [row.source_id for row in taken.raw] == ["2", "4"]
     assert [row.line for row in taken.rejected] == [2, 4]
     assert "4 cells" in taken.rejected[1].reason
+
+
+def test_a_rejected_row_names_its_thing_which_is_therefore_not_absent_and_its_id_stays_free():
+    taken = take("name,id,price\na,1,10,extra\na,1,10\nb\n")
+    assert [row.source_id for row in taken.rejected] == ["1", ""]
+    assert [row.source_id for row in taken.raw] == ["1"]
 
 
 def test_an_id_that_comes_again_is_rejected_and_the_first_row_counts():

@@ -71,6 +71,12 @@ def test_what_can_be_read_in_two_ways_is_asked_for_and_never_guessed(column, cel
     assert cells[0] in str(caught.value)
 
 
+def test_a_sign_that_no_cell_had_is_not_made_up():
+    assert detect_numbers(["12", "1500"]) == NumberStyle("", "")
+    assert detect_numbers(["12", "1 500"]) == NumberStyle("", " ")
+    assert detect_numbers(["12.50"]) == NumberStyle(".", "")
+
+
 @pytest.mark.parametrize("column", [["12.50", "99", "12,50"], ["1,234,567", "11,0007"], ["1.234,5", "1,234.5"]])
 def test_a_column_in_two_styles_is_refused_with_cells_that_show_it(column):
     with pytest.raises(UnclearNumbersError, match="more than one way") as caught:

@@ -188,6 +188,10 @@ def test_an_entity_that_is_not_xmls_own_is_refused():
         ("<item><g:size>" + "x" * 200_000, "100,000 characters"),
         ("<item><a b='" + "x" * 2_000_000, "1,000,000 bytes"),
         ("<!--" + "x" * 2_000_000, "1,000,000 bytes"),
+        ("".join(f"<a{number}/>" for number in range(2_000)), "1,000 different names"),
+        ("".join(f"<a b{number}=''/>" for number in range(2_000)), "1,000 different names"),
+        ("".join(f"<a xmlns:b{number}='x'/>" for number in range(2_000)), "1,000 different names"),
+        (f"<{'a' * 300}/>", "200 characters"),
         ("<item><g:price>1</item>", "not well-formed"),
         ("<item><q:price>1</q:price></item>", "not declared"),
     ],
@@ -223,6 +227,11 @@ def test_xml_in_another_encoding_is_read_as_it_says_and_utf_8_as_what_it_is(said
     for real in {said, "utf-8"}:
         assert whole(text.encode(real))[0].title == "Ch. Château 2016"
     assert whole(text.encode("utf-16"))[0].title == "Ch. Château 2016"
+
+
+def test_xml_that_names_an_encoding_beyond_the_western_is_believed():
+    text = RSS.replace("UTF-8", "windows-1251").format(ITEM.replace("Montrose", "Абрау-Дюрсо"))
+    assert whole(text.encode("cp1251"))[0].title == "Ch. Абрау-Дюрсо 2016"
 
 
 def test_memory_does_not_grow_with_the_products():

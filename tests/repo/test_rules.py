@@ -32,6 +32,10 @@ def test_only_two_modules_speak_sql_to_the_queues_tables() -> None:
     [
         *("jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"),
         *("pricing/sizes.py", "pricing/titles.py", "pricing/codes.py", "pricing/matching.py"),
+        *(f"pricing/catalogues/{name}.py" for name in ("rows", "errors", "options", "inflate", "decode", "stream")),
+        *(f"pricing/catalogues/{name}.py" for name in ("columns", "delimited", "xml_rows", "google", "wine_searcher")),
+        *(f"pricing/catalogues/{name}.py" for name in ("vivino", "sniff", "sales", "reading", "numbers", "prices")),
+        *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
     ],
 )
 def test_what_is_called_pure_imports_no_django(name: str) -> None:
