@@ -121,6 +121,7 @@ class CatalogueFile(models.Model):
     rows = models.PositiveIntegerField(default=0, help_text="Rows that could be read, once all were met.")
     unread = models.PositiveIntegerField(default=0, help_text="Rows that could not.")
     nameless = models.PositiveIntegerField(default=0, help_text="Of those: without an id that could be read.")
+    bare = models.PositiveIntegerField(default=0, help_text="Of those: with a price in no currency that they name.")
     cursor = models.PositiveIntegerField(default=0, help_text="The last row that was taken.")
     changed = models.PositiveIntegerField(default=0)
     unchanged = models.PositiveIntegerField(default=0)

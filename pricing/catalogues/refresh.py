@@ -51,7 +51,20 @@ COUNTED = {
 }
 WINDOWS_AT_ONCE = 20  # at most so many are compared before what differs is recorded, however little that is
 _READ = (
-    *("rows", "unread", "nameless", "style", "reading", "broken", "error", "shrunken", "late", "absent", "status"),
+    *(
+        "rows",
+        "unread",
+        "nameless",
+        "bare",
+        "style",
+        "reading",
+        "broken",
+        "error",
+        "shrunken",
+        "late",
+        "absent",
+        "status",
+    ),
     "cursor",
 )
 COUNTS = ("changed", "unchanged", "stale", "held", "unmatched", "kept", "rejected")
@@ -203,7 +216,7 @@ def _read(file: CatalogueFile, ahead: Ahead, progress: Progress) -> None:
         progress(file)
     ahead.settle()
     how = reader.finish()
-    stage.finish(file.stage)
+    file.bare = stage.finish(file.stage)
     if file.cursor and file.rows != reader.rows:  # read by other code than the first time: begin again
         file.cursor = 0
         for count in COUNTS:

@@ -73,6 +73,9 @@ def notes(file: CatalogueFile) -> list[str]:
         told.append("A newer file had been taken before it. Its prices are history; nothing was marked unavailable.")
     if file.broken:
         told.append("It breaks off. The rows before that were taken; nothing was marked unavailable.")
+    if file.bare:
+        currency = (file.settings or {}).get("file", {}).get("currency")
+        told.append(f"Prices without a currency: {file.bare:,}" + (f", taken as {currency}." if currency else "."))
     if file.absent and file.nameless:
         told.append(
             f"{_listings(file.absent)} of earlier files are not in it. {file.nameless} of its rows have no id that can"

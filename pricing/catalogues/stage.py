@@ -25,6 +25,10 @@ CREATE UNLOGGED TABLE {table} (
 ) WITH (autovacuum_enabled = off)
 """
 COPY = "COPY {table} FROM STDIN"
+# As interpret.says_currency has it.
+COUNT_BARE = """
+SELECT count(*) FROM {table} WHERE n > 0 AND price <> '' AND currency = '' AND price !~ '[[:alpha:]$]|[^\\x01-\\x7f]'
+"""
 # Listings of earlier files that this one neither has nor brought unreadable, below zero, in the order of their locks.
 ADD_ABSENT = """
 INSERT INTO {table} (n, line, source_id, title, size, vintage, gtin, lwin, wine_id, price, currency, availability, url)
@@ -53,10 +57,13 @@ def copy(table: str, rows: Sequence[Numbered]) -> None:
             target.write_row((n, *row))
 
 
-def finish(table: str) -> None:
-    """After the last row: what the comparison needs to find them."""
+def finish(table: str) -> int:
+    """After the last row: what the comparison needs to find them. Returns how many prices name no currency."""
     _execute("CREATE UNIQUE INDEX ON {table} (n)", table)
     _execute("ANALYZE {table}", table)
+    with connection.cursor() as cursor:
+        cursor.execute(_sql(COUNT_BARE, table))
+        return int(cursor.fetchone()[0])
 
 
 def count(table: str) -> int | None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pricing import listings
-from pricing.catalogues import refresh
+from pricing.catalogues import refresh, report
 from pricing.matching import Ask, read_listing
 from pricing.models import CatalogueFile, CatalogueRemark, HeldPrice, Listing, Offer, Wine
 from pricing.services import record_observations
@@ -208,6 +208,15 @@ def test_a_thousand_rejected_rows_and_more_are_counted_and_a_thousand_are_named(
     assert counts(file) == {"changed": 1, "rejected": 1300}
     lines = CatalogueRemark.objects.order_by("line").values_list("line", flat=True)
     assert list(lines) == list(range(3, 1003))
+
+
+def test_prices_that_name_no_currency_count_as_the_merchants_and_are_told_of(merchant):
+    shelf(3)
+    merchant.currency = "USD"
+    merchant.save()
+    file = taken(merchant, csv(row(1, currency=""), row(2, "$20", currency=""), row(3)))
+    assert counts(file) == {"changed": 3}
+    assert report.notes(file) == ["Prices without a currency: 1, taken as USD."]
 
 
 def test_chunks_and_windows_of_any_size_come_to_the_same(merchant, settings):
