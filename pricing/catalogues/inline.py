@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from django.conf import settings
 
-from pricing.catalogues import compare, files, refresh, report, source, stage
+from pricing.catalogues import compare, files, lease, refresh, report, source, stage
 from pricing.catalogues.ahead import Ahead
 from pricing.models import CatalogueFile, CatalogueSettings, Merchant
 
@@ -57,7 +57,7 @@ def take(
         file = begun
     try:
         refresh.run(file_id=file.pk, now=now, progress=lambda file: progress(*_done(file)))
-    except refresh.BusyError as busy:
+    except lease.BusyError as busy:
         if file is not begun:
             file.delete()
         raise CannotTakeError(f"{busy} Try again when it is done.") from None
@@ -91,10 +91,10 @@ def _receive(
 def _preview(file: CatalogueFile, progress: Progress, now: datetime) -> Told:
     ahead = Ahead()
     try:
-        leased = refresh.claim(file_id=file.pk, now=now)
+        leased = lease.claim(file_id=file.pk, now=now)
         assert leased is not None  # it has just been received
         refresh.step(leased, ahead, now=now, progress=lambda file: progress(*_done(file)))
-    except refresh.BusyError as busy:
+    except lease.BusyError as busy:
         raise CannotTakeError(f"{busy} Try again when it is done.") from None
     except source.RefusedError as refusal:
         return Told({"error": str(refusal)}, [str(refusal)], refused=True)

@@ -14,19 +14,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from uuid import uuid4
 
 import structlog
 from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import transaction
-from django.db.models.functions import Now
 
 from jobs.errors import LeaseLostError
 from pricing import listings
-from pricing.catalogues import compare, source, stage, unavailable
+from pricing.catalogues import absent, compare, lease, remarks, source, stage
 from pricing.catalogues.ahead import Ahead
 from pricing.catalogues.compare import Found, State
 from pricing.catalogues.rows import Raw, Rejected
@@ -50,28 +48,11 @@ COUNTED = {
     "no rate": "held",
 }
 WINDOWS_AT_ONCE = 20  # at most so many are compared before what differs is recorded, however little that is
-_READ = (
-    *(
-        "rows",
-        "unread",
-        "nameless",
-        "bare",
-        "style",
-        "reading",
-        "broken",
-        "error",
-        "shrunken",
-        "late",
-        "absent",
-        "status",
-    ),
-    "cursor",
-)
+_READ = [
+    *("rows", "unread", "nameless", "bare", "style", "reading", "broken", "error", "shrunken", "late"),
+    *("absent", "status", "cursor"),
+]
 COUNTS = ("changed", "unchanged", "stale", "held", "unmatched", "kept", "rejected")
-
-
-class BusyError(Exception):
-    """Another file of the merchant, or this one, is being taken by somebody; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +68,7 @@ def run(*, file_id: int, now: datetime, seconds: float | None = None, progress: 
 
     `now` is our time of what is written; `progress` is called after every step with the file as it then is.
     """
-    file = claim(file_id=file_id, now=now)
+    file = lease.claim(file_id=file_id, now=now)
     if file is None:
         return Turn(more=False)
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -96,39 +77,21 @@ def run(*, file_id: int, now: datetime, seconds: float | None = None, progress: 
         while step(file, ahead, now=now, progress=progress):
             progress(file)
             if deadline is not None and time.monotonic() > deadline:
-                _release(file)
+                lease.release(file)
                 return Turn(more=True)
     except LeaseLostError:
         log.warning("catalogue.lease_lost", file=file_id)
         return Turn(more=False)  # whoever has it now goes on
     except source.RefusedError as refusal:
-        refuse(file, str(refusal), now=now)
+        lease.refuse(file, str(refusal), now=now)
     except BaseException:  # whoever comes next need not wait until the lease has run out
         with suppress(DatabaseError):
-            _release(file)
+            lease.release(file)
         raise
     finally:
         ahead.close()
     progress(file)
     return Turn(more=False)
-
-
-def claim(*, file_id: int, now: datetime) -> CatalogueFile | None:
-    """Lease a file to us; None when it is finished. Raises BusyError."""
-    with transaction.atomic():
-        merchant_id = CatalogueFile.objects.values_list("merchant_id", flat=True).get(pk=file_id)
-        # Whoever wants a file of this merchant waits here, so that no two can find it free.
-        CatalogueSettings.objects.select_for_update().get(merchant=merchant_id)
-        file = CatalogueFile.objects.select_for_update(of=("self",)).get(pk=file_id)
-        if file.status in CatalogueFile.FINISHED:
-            return None
-        for other in CatalogueFile.objects.filter(merchant=merchant_id, status__in=CatalogueFile.RUNNING):
-            if CatalogueFile.objects.filter(pk=other.pk, leased_until__gt=Now()).exists():
-                raise BusyError(f"File {other.pk} of {merchant_id} is being taken just now.")
-            if other.pk != file.pk:
-                _give_up(other, f"It was interrupted, and file {file.pk} was taken in its place.", now)
-        _begin(file)
-    return file
 
 
 def step(file: CatalogueFile, ahead: Ahead, *, now: datetime, progress: Progress = lambda _: None) -> bool:
@@ -138,20 +101,13 @@ def step(file: CatalogueFile, ahead: Ahead, *, now: datetime, progress: Progress
     elif file.cursor < file.rows:
         _take_some(file, ahead, now)
     elif file.absent is None:
-        _find_absent(file)
+        absent.find(file)
     elif file.absent_done < file.absent:
-        _leave_some(file, now)
+        absent.leave_some(file, now)
     else:
         _finish(file, now)
         return False
     return True
-
-
-def refuse(file: CatalogueFile, words: str, *, now: datetime) -> None:
-    """End with a file of which nothing more is taken, and say why."""
-    with transaction.atomic():
-        _hold(file)
-        _give_up(file, words, now)
 
 
 def accept_size(*, file_id: int) -> bool:
@@ -161,38 +117,6 @@ def accept_size(*, file_id: int) -> bool:
         return False
     CatalogueSettings.objects.filter(merchant=file.merchant_id).update(rows=file.rows)
     return True
-
-
-# --- The lease --------------------------------------------------------------------------------------------------
-
-
-def _begin(file: CatalogueFile) -> None:
-    file.lease_token = uuid4().hex
-    if file.status != Status.APPLYING or stage.count(file.stage) != file.rows:
-        # Nothing was staged, or only a part, or the server has crashed since: read it (anew), under a new name.
-        stage.drop(file.stage)
-        file.stage = stage.name(file)
-        file.status = Status.READING
-    file.leased_until = Now() + settings.CATALOGUE_LEASE
-    file.save(update_fields=["lease_token", "leased_until", "stage", "status"])
-
-
-def _hold(file: CatalogueFile) -> None:
-    """Lock the file's row and renew its lease, inside the caller's transaction. Raises LeaseLostError."""
-    held = CatalogueFile.objects.filter(pk=file.pk, lease_token=file.lease_token)
-    if not held.update(leased_until=Now() + settings.CATALOGUE_LEASE):
-        raise LeaseLostError(f"file {file.pk} is another's now")
-
-
-def _release(file: CatalogueFile) -> None:
-    CatalogueFile.objects.filter(pk=file.pk, lease_token=file.lease_token).update(lease_token="", leased_until=None)
-
-
-def _give_up(file: CatalogueFile, words: str, now: datetime) -> None:
-    file.status, file.error, file.finished_at = Status.REFUSED, words, now
-    file.save(update_fields=["status", "error", "finished_at"])
-    stage.drop(file.stage)
-    log.info("catalogue.refused", file=file.pk, reason=words)
 
 
 # --- Reading ----------------------------------------------------------------------------------------------------
@@ -211,7 +135,7 @@ def _read(file: CatalogueFile, ahead: Ahead, progress: Progress) -> None:
         ahead.begin(portion, partial(stage.copy, file.stage, portion))
         file.seen = reader.rows + reader.unread
         with transaction.atomic():
-            _hold(file)
+            lease.hold(file)
             file.save(update_fields=["seen", "settings"])
         progress(file)
     ahead.settle()
@@ -227,9 +151,9 @@ def _read(file: CatalogueFile, ahead: Ahead, progress: Progress) -> None:
     file.shrunken = kept.rows is not None and file.rows * 100 < kept.rows * file.settings["smallest_share"]
     file.absent, file.status = None, Status.APPLYING
     with transaction.atomic():
-        _hold(file)
+        lease.hold(file)
         CatalogueRemark.objects.filter(file=file, kind=Kind.UNREAD).delete()  # of an earlier reading
-        _remark(file, Kind.UNREAD, reader.remarks, already=0)
+        remarks.keep(file, Kind.UNREAD, reader.remarks, already=0)
         file.save(update_fields=[*_READ, *COUNTS])
 
 
@@ -296,7 +220,7 @@ def _take_chunk(
     states = (row.state.value for row in found if row.state is not State.DIFFERS and file.cursor < row.n <= upto)
     counts = Counter(states)
     with transaction.atomic():
-        _hold(file)
+        lease.hold(file)
         if chunk:
             counts += _record(file, chunk, how, now)
         counts["unchanged"] += upto - file.cursor - counts.total()
@@ -329,7 +253,7 @@ def _record(file: CatalogueFile, chunk: Sequence[Found], how: How, now: datetime
         doubted=[each.source_id for each in rejected],
         now=now,
     )
-    _remark(file, Kind.REJECTED, rejected, already=file.rejected)
+    remarks.keep(file, Kind.REJECTED, rejected, already=file.rejected)
     return Counter(map(_counted, results)) + Counter(rejected=len(rejected))
 
 
@@ -347,79 +271,15 @@ def _counted(result: Result) -> str:
     return "unmatched" if result.kept is Kept.UNMATCHED else "kept"
 
 
-# --- What the file no longer has --------------------------------------------------------------------------------
-
-
-def _find_absent(file: CatalogueFile) -> None:
-    """Only a file that can be believed to be whole says by its silence that something is gone."""
-    with transaction.atomic():
-        _hold(file)
-        if file.nameless:  # none of them was left, so all are found again after a crash
-            file.absent_done = 0
-            CatalogueRemark.objects.filter(file=file, kind=Kind.ABSENT).delete()
-        found = 0
-        if not (file.shrunken or file.broken or file.late):
-            found = stage.add_absent(file.stage, file.merchant_id, after=file.absent_done)
-        file.absent = file.absent_done + found
-        file.save(update_fields=["absent", "absent_done"])
-
-
-def _leave_some(file: CatalogueFile, now: datetime) -> None:
-    """The next of the absent. A row without a name that could be read may be any of them: then they are only named."""
-    assert file.settings is not None
-    policy = file.settings["absent"]
-    source_ids = stage.absent(file.stage, after=file.absent_done, limit=settings.CATALOGUE_CHUNK)
-    attributes = {"catalogue_file": str(file.pk)}
-    at = file.as_of + timedelta(microseconds=file.rows + 1)  # after all rows: see listings.FileWord
-    with transaction.atomic():
-        _hold(file)
-        if not file.nameless:
-            wines = listings.leave_file(
-                merchant=file.merchant,
-                source_ids=source_ids,
-                unavailable=policy == CatalogueSettings.Absent.WITHDRAW,
-                at=at,
-                attributes=attributes,
-                now=now,
-            )
-            withdrawn = unavailable.withdraw(
-                merchant=file.merchant,
-                wine_ids=wines,
-                at=at,
-                why="It is no longer in the merchant's catalogue.",
-                attributes=attributes,
-                now=now,
-            )
-            file.withdrawn += len(withdrawn)
-        if policy != CatalogueSettings.Absent.KEEP:
-            gone = [Rejected(0, "", "", source_id) for source_id in source_ids]
-            _remark(file, Kind.ABSENT, gone, already=file.absent_done)
-        file.absent_done += len(source_ids)
-        file.save(update_fields=["absent_done", "withdrawn"])
+# --- The end ---------------------------------------------------------------------------------------------------
 
 
 def _finish(file: CatalogueFile, now: datetime) -> None:
     with transaction.atomic():
-        _hold(file)
+        lease.hold(file)
         if not (file.shrunken or file.broken or file.late):
             CatalogueSettings.objects.filter(merchant=file.merchant_id).update(rows=file.rows, as_of=file.as_of)
         file.status, file.finished_at = Status.DONE, now
         file.save(update_fields=["status", "finished_at"])
         stage.drop(file.stage)
     log.info("catalogue.done", file=file.pk, **{name: getattr(file, name) for name in ("rows", *COUNTS, "absent")})
-
-
-def _remark(file: CatalogueFile, kind: str, remarks: Sequence[Rejected], *, already: int) -> None:
-    """Keep what is told of single rows, up to a number; the counts know of all."""
-    room = max(settings.CATALOGUE_REMARKS - already, 0)
-    CatalogueRemark.objects.bulk_create(
-        CatalogueRemark(
-            file=file,
-            kind=kind,
-            line=each.line or None,
-            field=each.field[:60],
-            reason=each.reason[:500],
-            source_id=each.source_id[:200],
-        )
-        for each in remarks[:room]
-    )

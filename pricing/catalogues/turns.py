@@ -17,7 +17,7 @@ from django.utils import timezone
 from jobs.errors import PermanentError
 from jobs.messages import Message
 from jobs.outbox import publish
-from pricing.catalogues import files, refresh
+from pricing.catalogues import files, lease, refresh
 from pricing.catalogues.refresh import Turn
 from pricing.models import CatalogueFile
 
@@ -41,7 +41,7 @@ def perform(file_id: int) -> Turn:
     """One turn, on this thread's own connection."""
     try:
         return refresh.run(file_id=file_id, now=timezone.now(), seconds=settings.CATALOGUE_TURN.total_seconds())
-    except refresh.BusyError:
+    except lease.BusyError:
         return Turn(more=True, busy=True)
     finally:
         connection.close()

@@ -142,7 +142,7 @@ def child(options: argparse.Namespace) -> None:
 def prepare(path: Path) -> dict[str, int]:
     from django.db import connection
 
-    from pricing.catalogues import compare, files, refresh
+    from pricing.catalogues import compare, files, lease, refresh
     from pricing.catalogues.ahead import Ahead
     from pricing.models import CatalogueSettings, Merchant
 
@@ -150,7 +150,7 @@ def prepare(path: Path) -> dict[str, int]:
     file = files.receive(
         merchant=merchant, name=path.name, data=blocks(path), as_of=LAST_NIGHT, send=False, by="bench", now=LAST_NIGHT
     )
-    leased = refresh.claim(file_id=file.pk, now=LAST_NIGHT)
+    leased = lease.claim(file_id=file.pk, now=LAST_NIGHT)
     assert leased is not None
     ahead = Ahead()
     refresh.step(leased, ahead, now=LAST_NIGHT)
@@ -158,7 +158,7 @@ def prepare(path: Path) -> dict[str, int]:
     digests = compare.DIGESTS.replace("%(reading)s", str(leased.reading))
     with connection.cursor() as cursor:
         cursor.execute(FILL.format(table=leased.stage, merchant=MERCHANT, time=LAST_NIGHT, digests=digests))
-    refresh.refuse(leased, "It was for the benchmark.", now=LAST_NIGHT)
+    lease.refuse(leased, "It was for the benchmark.", now=LAST_NIGHT)
     CatalogueSettings.objects.update(rows=leased.rows, as_of=LAST_NIGHT)
     return {"rows": leased.rows}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pricing.catalogues import refresh, report
+from pricing.catalogues import lease, refresh, report
 from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings, Listing, Offer
 from tests.catalogues.refreshing import at, counts, csv, go_on, prices, received, row, shelf, stages, taken
 from tests.pricing.observed import published
@@ -175,7 +175,7 @@ def test_many_absent_are_left_in_chunks_and_a_crash_of_the_server_between_them_l
     shelf(9)
     taken(merchant, csv(*map(row, range(1, 10))), smallest_share=10)
     file = received(merchant, csv(row(1)), hours=24, absent="withdraw")
-    leased, ahead = refresh.claim(file_id=file.pk, now=at(24)), Ahead()
+    leased, ahead = lease.claim(file_id=file.pk, now=at(24)), Ahead()
     while leased.absent_done < 4:
         refresh.step(leased, ahead, now=at(24))
     ahead.close()

@@ -11,7 +11,7 @@ from django.utils import timezone
 from jobs.errors import LeaseLostError
 from jobs.models import Delivery
 from pricing import listings
-from pricing.catalogues import refresh, stage
+from pricing.catalogues import lease, refresh, stage
 from pricing.catalogues.ahead import Ahead
 from pricing.matching import Ask, read_listing
 from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings, Listing, Offer
@@ -99,7 +99,7 @@ def test_a_stage_that_the_server_has_lost_is_read_again_and_the_rest_is_taken(me
     settings.CATALOGUE_WINDOW, settings.CATALOGUE_CHUNK = 2, 2
     shelf(7)
     file = received(merchant, csv(*map(row, range(1, 8))))
-    leased, ahead = refresh.claim(file_id=file.pk, now=at(0)), Ahead()
+    leased, ahead = lease.claim(file_id=file.pk, now=at(0)), Ahead()
     while leased.cursor < 4:
         refresh.step(leased, ahead, now=at(0))
     ahead.close()
@@ -113,9 +113,9 @@ def test_a_stage_that_the_server_has_lost_is_read_again_and_the_rest_is_taken(me
 def test_while_one_file_is_taken_another_of_the_merchant_is_refused_in_words(merchant):
     shelf(1)
     first, second = received(merchant, csv(row(1))), received(merchant, csv(row(1, 18)), hours=1)
-    refresh.claim(file_id=first.pk, now=at(0))
+    lease.claim(file_id=first.pk, now=at(0))
     for file in (first, second):
-        with pytest.raises(refresh.BusyError, match=f"File {first.pk} of mch_082 is being taken just now"):
+        with pytest.raises(lease.BusyError, match=f"File {first.pk} of mch_082 is being taken just now"):
             refresh.run(file_id=file.pk, now=at(1))
     assert published() == []
 
@@ -123,14 +123,14 @@ def test_while_one_file_is_taken_another_of_the_merchant_is_refused_in_words(mer
 def test_a_file_of_another_merchant_is_not(merchant):
     shelf(1)
     first, second = received(merchant, csv(row(1))), received(cast.merchant("083", "Y"), csv(row(1)))
-    refresh.claim(file_id=first.pk, now=at(0))
+    lease.claim(file_id=first.pk, now=at(0))
     assert counts(go_on(second)) == {"changed": 1}
 
 
 def test_an_interrupted_file_gives_way_to_the_next_one_when_its_lease_is_over(merchant):
     shelf(1)
     first, second = received(merchant, csv(row(1))), received(merchant, csv(row(1, 18)), hours=1)
-    refresh.claim(file_id=first.pk, now=at(0))
+    lease.claim(file_id=first.pk, now=at(0))
     let_the_lease_end()
     assert counts(go_on(second, hours=1)) == {"changed": 1}
     first.refresh_from_db()
@@ -145,11 +145,11 @@ def test_an_interrupted_file_gives_way_to_the_next_one_when_its_lease_is_over(me
 def test_who_has_lost_the_lease_writes_nothing_more(merchant, steps):
     shelf(3)
     file = received(merchant, csv(*map(row, range(1, 4))))
-    old, ahead = refresh.claim(file_id=file.pk, now=at(0)), Ahead()
+    old, ahead = lease.claim(file_id=file.pk, now=at(0)), Ahead()
     for _ in range(steps):
         refresh.step(old, ahead, now=at(0))
     let_the_lease_end()
-    refresh.claim(file_id=file.pk, now=at(0))
+    lease.claim(file_id=file.pk, now=at(0))
     before = CatalogueFile.objects.values().get(), published(), prices()
     with pytest.raises(LeaseLostError):
         while refresh.step(old, ahead, now=at(0)):
@@ -165,6 +165,9 @@ def test_a_file_that_fails_can_be_taken_up_again_at_once(merchant, monkeypatch):
         broken.setattr(listings, "record", lambda **_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             refresh.run(file_id=file.pk, now=at(0))
+    other = received(merchant, csv(row(1, 18)), hours=1)
+    with pytest.raises(lease.BusyError):  # nor is it forgotten for the next one
+        lease.claim(file_id=other.pk, now=at(1))
     assert counts(go_on(file)) == {"changed": 1}
 
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 from jobs.models import DeadLetter, Delivery
 from jobs.worker import drain
 from pricing import keys
-from pricing.catalogues import files, refresh
+from pricing.catalogues import files, lease, refresh
 from pricing.models import CatalogueFile, CataloguePiece, CatalogueSettings, Listing
 from tests import cast
 from tests.catalogues.refreshing import NOW, at, csv, prices, received, row, shelf, stages, taken
@@ -84,11 +84,22 @@ def test_a_long_file_is_taken_in_turns_that_follow_each_other(merchant, key, set
 def test_a_file_that_finds_another_at_work_waits_and_is_not_charged(merchant, key):
     shelf(1)
     first = received(merchant, csv(row(1)))
-    refresh.claim(file_id=first.pk, now=NOW)
+    lease.claim(file_id=first.pk, now=NOW)
     send(key, csv(row(1, 18)))
     drain(["catalogue-refresh"])
     waiting = Delivery.objects.get(subscription__name="catalogue-refresh")
     assert (waiting.receive_count, waiting.visible_at > timezone.now()) == (0, True)
+    assert not DeadLetter.objects.exists()
+
+
+def test_a_file_that_rests_between_two_turns_is_not_put_aside_for_the_next_one(merchant, key, settings):
+    settings.CATALOGUE_TURN = settings.CATALOGUE_BUSY_DELAY = timedelta(0)
+    settings.CATALOGUE_WINDOW, settings.CATALOGUE_CHUNK = 2, 2
+    shelf(6)
+    send(key, csv(*map(row, range(1, 7))))
+    send(key, csv(*(row(n, 18) for n in range(1, 7))))
+    drain()
+    assert list(CatalogueFile.objects.order_by("pk").values_list("status", "changed")) == [("done", 6)] * 2
     assert not DeadLetter.objects.exists()
 
 
@@ -161,7 +172,7 @@ def test_a_person_uploads_a_file_and_its_page_follows_it_without_script(client, 
     file = CatalogueFile.objects.get()
     assert "was received" in shown
     assert '<meta http-equiv="refresh"' in shown
-    refresh.claim(file_id=file.pk, now=NOW)
+    lease.claim(file_id=file.pk, now=NOW)
     CatalogueFile.objects.update(status="applying", rows=4, cursor=1, seen=4)
     assert '<progress max="1" value="0.25">' in page(client, file)
     CatalogueFile.objects.update(status="reading", rows=0, cursor=0, lease_token="", leased_until=None)
@@ -283,7 +294,7 @@ def test_a_refused_file_is_an_error_of_the_command(merchant, stock):
 
 def test_an_import_while_another_is_under_way_is_refused_in_words(merchant, stock):
     first = received(merchant, csv(row(1)))
-    refresh.claim(file_id=first.pk, now=NOW)
+    lease.claim(file_id=first.pk, now=NOW)
     stock.write_bytes(csv(row(1, 18)))
     with pytest.raises(CommandError, match=r"being taken just now\. Try again when it is done"):
         run("mch_082", stock)
@@ -296,7 +307,7 @@ def test_an_import_that_was_interrupted_goes_on_where_it_stopped(merchant, stock
     settings.CATALOGUE_WINDOW, settings.CATALOGUE_CHUNK = 2, 2
     shelf(6)
     data = csv(*map(row, range(1, 7)))
-    leased, ahead = refresh.claim(file_id=received(merchant, data).pk, now=at(0)), Ahead()
+    leased, ahead = lease.claim(file_id=received(merchant, data).pk, now=at(0)), Ahead()
     while leased.cursor < 4:
         refresh.step(leased, ahead, now=at(0))
     ahead.close()
