@@ -128,7 +128,7 @@ def leave_file(
     """
     with transaction.atomic():
         rows = Listing.objects.select_for_update(of=("self",)).order_by("source_id")
-        left = list(rows.filter(merchant=merchant, source_id__in=source_ids))
+        left = list(rows.filter(merchant=merchant, source_id__any_of=source_ids))
         for listing in left:
             listing.in_file, listing.file_said, listing.file_asked = False, None, None
             if unavailable:
@@ -191,7 +191,7 @@ def suggestions(listing: Listing, *, most: int = 5) -> list[Candidate]:
 
 def still_described(merchant_id: str, said: Mapping[str, int]) -> dict[str, Listed]:
     """How those listings are described, by source id, of which a file says (as digests) what the last one said."""
-    rows = Listing.objects.filter(merchant=merchant_id, source_id__in=list(said))
+    rows = Listing.objects.filter(merchant=merchant_id, source_id__any_of=said)
     stored = rows.values_list("source_id", "file_said", *_SAID, named=True)  # ten thousand models cost a second
     return {row.source_id: as_listed(row) for row in stored if row.file_said == said[row.source_id]}
 
@@ -243,7 +243,7 @@ def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: 
         .annotate(confirmed_at=F("merchant__catalogue_settings__as_of"))
         .order_by("source_id")
     )
-    meant = Q(source_id__in=[*ids, *doubted])
+    meant = Q(source_id__any_of=[*ids, *doubted])
     if gone is not None:
         meant |= Q(source_id__startswith=gone) if gone.endswith("/") else Q(source_id=gone)
     return {listing.source_id: listing for listing in rows.filter(meant, merchant=merchant)}
@@ -252,7 +252,7 @@ def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: 
 def _lock_wines(listings: Iterable[Listing]) -> None:
     """From now on none of the listings' wines can be retired, and each listing knows whether its wine was."""
     ids = {listing.wine_id for listing in listings if listing.wine_id}
-    rows = Wine.objects.select_for_update(no_key=True).filter(pk__in=ids).order_by("id").defer("names")
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=ids).order_by("id").defer("names")
     wines = {wine.pk: wine for wine in rows}
     for listing in listings:
         if listing.wine_id:
@@ -355,7 +355,7 @@ class _Lowest(NamedTuple):
 def _lowest(merchant: Merchant, wine_ids: Collection[str | None]) -> dict[str, _Lowest]:
     """The lowest price that the merchant's files ask for each of these wines, where they ask any."""
     rows = Listing.objects.filter(
-        merchant=merchant, wine__in=wine_ids, in_file=True, file_asked__isnull=False, price__isnull=False
+        merchant=merchant, wine__pk__any_of=wine_ids, in_file=True, file_asked__isnull=False, price__isnull=False
     )
     prices: dict[str, list[Decimal]] = {}
     for wine_id, price in rows.filter(currency=PRICE_CURRENCY).values_list("wine_id", "price"):

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
+from pricing import lookups
 from pricing.catalogue_models import CatalogueFile, CataloguePiece, CatalogueRemark, CatalogueSettings
 from pricing.matching import By
 
@@ -27,6 +28,7 @@ __all__ = [
     "PriceHistory",
     "SigningSecret",
     "Wine",
+    "lookups",
 ]
 
 # numeric(10, 2): up to 99,999,999.99. The dearest bottle ever sold cost half a million.
