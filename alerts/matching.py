@@ -10,35 +10,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 
 from django.db.models import Q
 from django.utils import timezone
 
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
-from alerts.models import Alert, Decision, Notification, SeenPrice
-from alerts.rules import Outcome, State, Verdict, judge_first_check, judge_price
+from alerts.models import Alert, Decision, Notification
+from alerts.rules import (
+    Outcome,
+    State,
+    Verdict,
+    judge_first_check,
+    judge_price,
+    judge_return,
+    judge_withdrawal,
+)
+from alerts.seen_prices import OfferEvent, Prices, after, best_for, offered_to, prices_before, remember
 from jobs.errors import PermanentError
 from jobs.messages import Message, NewMessage
 from jobs.outbox import publish
-from pricing.events import PriceChanged
+from pricing.events import OFFER_RETURNED, OFFER_WITHDRAWN, AvailabilityChanged, PriceChanged
 from pricing.models import Offer
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A merchant's price as of the event being judged."""
-
-    price: Decimal
-    occurred_at: datetime
-    event_id: str
-
-
-Prices = dict[str, Seen]  # by merchant id
-
-
-LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -55,6 +49,17 @@ class FirstCheck:
         if not isinstance(alert_id, int) or not isinstance(wine_id, str):
             raise PermanentError("alert_id and wine_id required")
         return cls(message.event_id, alert_id, wine_id)
+
+
+Event = FirstCheck | OfferEvent
+
+
+def _parse(message: Message) -> Event:
+    if message.type == ALERT_CREATED:
+        return FirstCheck.parse(message)
+    if message.type in (OFFER_WITHDRAWN, OFFER_RETURNED):
+        return AvailabilityChanged.parse(message)
+    return PriceChanged.parse(message)
 
 
 @dataclass
@@ -86,11 +91,13 @@ class _Outbox:
 
 def match(messages: Sequence[Message]) -> None:
     """Decide about every alert that these messages can move. Raises PermanentError for a message not of ours."""
-    parsed = [FirstCheck.parse(m) if m.type == ALERT_CREATED else PriceChanged.parse(m) for m in messages]
+    parsed = [_parse(message) for message in messages]
+    moved = [event for event in parsed if not isinstance(event, FirstCheck)]
     wine_ids = {event.wine_id for event in parsed}
     offers = _current_offers(wine_ids)
     alerts = _alerts_that_may_move(parsed)
-    prices = _prices_before(wine_ids, parsed, offers)
+    prices = prices_before(wine_ids, moved, offers)
+    told = _last_mails(parsed, alerts)
     outbox = _Outbox(now=timezone.now(), attributes={m.event_id: m.attributes for m in messages})
     for event in parsed:
         if isinstance(event, FirstCheck):
@@ -100,23 +107,28 @@ def match(messages: Sequence[Message]) -> None:
             continue
         before = prices[event.wine_id].get(event.merchant_id)
         if before is None or before.occurred_at <= event.occurred_at:  # a redriven event may be older
-            prices[event.wine_id][event.merchant_id] = Seen(event.new_price_usd, event.occurred_at, event.event_id)
+            prices[event.wine_id][event.merchant_id] = after(event)
         for alert in alerts[event.wine_id]:
-            if alert.merchant_id in (None, event.merchant_id):
+            if alert.merchant_id not in (None, event.merchant_id):
+                continue
+            if isinstance(event, PriceChanged):
                 _price_moved(alert, event, offers[event.wine_id], prices[event.wine_id], outbox)
-    _remember(parsed, prices)
+            elif event.offered:
+                _returned(alert, event, offers[event.wine_id], told.get(alert.pk), outbox)
+            else:
+                _withdrawn(alert, event, offers[event.wine_id], prices[event.wine_id], outbox)
+    remember(moved, prices)
     _write(outbox)
 
 
 def _price_moved(alert: Alert, event: PriceChanged, offers: dict[str, Offer], prices: Prices, outbox: _Outbox) -> None:
     offer = offers.get(event.merchant_id)
-    relevant = [seen.price for merchant, seen in prices.items() if alert.merchant_id in (None, merchant)]
     verdict = judge_price(
         state=State(alert.state),
         threshold=alert.threshold_usd,
         price=event.new_price_usd,
-        current=offer is not None and offer.event_id == event.event_id,
-        best_after=min(relevant, default=None),
+        current=_is_current(offer, event.event_id),
+        best_after=best_for(alert, prices),
         told_at=alert.last_notified_price_usd,
     )
     if verdict is None:
@@ -127,15 +139,52 @@ def _price_moved(alert: Alert, event: PriceChanged, offers: dict[str, Offer], pr
     outbox.note(alert, event.event_id, verdict, price=event.new_price_usd, merchant=merchant)
 
 
+def _withdrawn(
+    alert: Alert, event: AvailabilityChanged, offers: dict[str, Offer], prices: Prices, outbox: _Outbox
+) -> None:
+    verdict = judge_withdrawal(
+        state=State(alert.state), threshold=alert.threshold_usd, best_after=best_for(alert, prices)
+    )
+    if verdict is not None:
+        offer = offers.get(event.merchant_id)
+        merchant = offer.merchant.name if offer else event.merchant_id
+        outbox.note(alert, event.event_id, verdict, price=None, merchant=merchant)
+
+
+def _returned(
+    alert: Alert, event: AvailabilityChanged, offers: dict[str, Offer], last: Notification | None, outbox: _Outbox
+) -> None:
+    if event.price_event_id:
+        return  # the price that it came back with has been judged: its event stands before this one
+    offer = offers.get(event.merchant_id)
+    merchant = offer.merchant.name if offer else event.merchant_id
+    verdict = judge_return(
+        state=State(alert.state),
+        threshold=alert.threshold_usd,
+        price=event.price_usd,
+        current=_is_current(offer, event.event_id),
+        told_of_it=last is not None and (last.merchant_name, last.new_price_usd) == (merchant, event.price_usd),
+    )
+    if verdict is None:
+        return
+    if verdict.outcome is Outcome.MAILED:
+        _notify(alert, event.event_id, outbox, None, event.price_usd, merchant, event.occurred_at)
+    outbox.note(alert, event.event_id, verdict, price=event.price_usd, merchant=merchant)
+
+
+def _is_current(offer: Offer | None, event_id: str) -> bool:
+    return offer is not None and offer.event_id == event_id and offer.withdrawn_at is None
+
+
 def _first_check(alert: Alert, event: FirstCheck, offers: dict[str, Offer], prices: Prices, outbox: _Outbox) -> None:
-    relevant = {merchant: seen for merchant, seen in prices.items() if alert.merchant_id in (None, merchant)}
+    relevant = offered_to(alert, prices)
     best = min(relevant, key=lambda merchant: relevant[merchant].price, default=None)
     offer = offers.get(best) if best else None
     verdict = judge_first_check(
         state=State(alert.state),
         threshold=alert.threshold_usd,
         best_now=relevant[best].price if best else None,
-        current=bool(best and offer and offer.event_id == relevant[best].event_id),
+        current=bool(best and _is_current(offer, relevant[best].event_id)),
     )
     if verdict is None:
         return
@@ -179,15 +228,14 @@ def _current_offers(wine_ids: set[str]) -> dict[str, dict[str, Offer]]:
     return offers
 
 
-def _alerts_that_may_move(events: Iterable[FirstCheck | PriceChanged]) -> dict[str, list[Alert]]:
+def _alerts_that_may_move(events: Iterable[Event]) -> dict[str, list[Alert]]:
     """By wine: those to check first, those that were told, and those waiting at or above the batch's lowest price."""
-    prices = [event for event in events if isinstance(event, PriceChanged)]
+    moved = [event for event in events if not isinstance(event, FirstCheck)]
     may_move = Q(pk__in=[event.alert_id for event in events if isinstance(event, FirstCheck)])
-    if prices:
-        lowest = min(event.new_price_usd for event in prices)
-        may_move |= Q(wine_id__in={event.wine_id for event in prices}) & (
-            Q(state=Alert.State.FIRED) | Q(state=Alert.State.ARMED, threshold_usd__gte=lowest)
-        )
+    if moved:
+        asked = [after(event).price for event in moved if not after(event).withdrawn]
+        reached = Q(state=Alert.State.ARMED, threshold_usd__gte=min(asked)) if asked else Q()
+        may_move |= Q(wine_id__in={event.wine_id for event in moved}) & (Q(state=Alert.State.FIRED) | reached)
     alerts: dict[str, list[Alert]] = defaultdict(list)
     listening = Alert.objects.exclude(state=Alert.State.PAUSED).filter(may_move)
     for alert in listening.select_for_update(no_key=True).order_by("pk"):
@@ -195,46 +243,14 @@ def _alerts_that_may_move(events: Iterable[FirstCheck | PriceChanged]) -> dict[s
     return alerts
 
 
-def _prices_before(
-    wine_ids: set[str], events: Iterable[FirstCheck | PriceChanged], offers: dict[str, dict[str, Offer]]
-) -> dict[str, Prices]:
-    """What each wine cost at each merchant before this batch, as matching has consumed it.
-
-    An offer that matching never saw change (it was loaded, not announced) counts as it is, or as it was before its
-    first event here.
-    """
-    prices: dict[str, Prices] = defaultdict(dict)
-    for wine_id, by_merchant in offers.items():
-        for merchant, offer in by_merchant.items():
-            prices[wine_id][merchant] = Seen(offer.price_usd, offer.occurred_at, offer.event_id)
-    for event in reversed([event for event in events if isinstance(event, PriceChanged)]):
-        prices[event.wine_id].pop(event.merchant_id, None)
-        if event.old_price_usd is not None:
-            prices[event.wine_id][event.merchant_id] = Seen(event.old_price_usd, LONG_AGO, "")
-    for row in SeenPrice.objects.filter(wine_id__in=wine_ids):
-        prices[row.wine_id][row.merchant_id] = Seen(row.price_usd, row.occurred_at, row.event_id)
-    return prices
-
-
-def _remember(events: Iterable[FirstCheck | PriceChanged], prices: dict[str, Prices]) -> None:
-    """Note what has been consumed, for the next batch."""
-    moved = {(event.wine_id, event.merchant_id) for event in events if isinstance(event, PriceChanged)}
-    rows = [
-        SeenPrice(
-            wine_id=wine_id,
-            merchant_id=merchant,
-            price_usd=prices[wine_id][merchant].price,
-            occurred_at=prices[wine_id][merchant].occurred_at,
-            event_id=prices[wine_id][merchant].event_id,
-        )
-        for wine_id, merchant in sorted(moved)
-    ]
-    SeenPrice.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["wine", "merchant"],
-        update_fields=["price_usd", "occurred_at", "event_id"],
-    )
+def _last_mails(events: Iterable[Event], alerts: dict[str, list[Alert]]) -> dict[int, Notification]:
+    """By alert, for those that may hear of an offer's return; no query where nothing returned."""
+    returned = {event.wine_id for event in events if isinstance(event, AvailabilityChanged) and event.offered}
+    asked = [alert.pk for wine_id in returned for alert in alerts[wine_id]]
+    if not asked:
+        return {}
+    newest = Notification.objects.filter(alert__in=asked).order_by("alert_id", "-id").distinct("alert_id")
+    return {mail.alert_id: mail for mail in newest}
 
 
 def _write(outbox: _Outbox) -> None:

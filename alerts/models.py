@@ -60,6 +60,9 @@ class SeenPrice(models.Model):
     wine = models.ForeignKey(Wine, on_delete=models.CASCADE, db_index=False)
     merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, db_index=False)
     price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
+    withdrawn = models.BooleanField(
+        default=False, db_default=False, help_text="It is not offered; the price is what it was."
+    )
     occurred_at = models.DateTimeField()
     event_id = models.TextField()
 

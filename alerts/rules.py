@@ -1,7 +1,8 @@
 """When an alert speaks: the state machine as one pure function. matching.py applies what is decided here.
 
 armed → fired when a price that is still current is at or below the target; fired → armed when no relevant offer is
-at or below it any more; a fired alert says nothing further. Every verdict carries its reason in the reader's words.
+at or below it any more, be it dearer or gone; a fired alert says nothing further. What comes back at the very price
+that was mailed is no news. Every verdict carries its reason in the reader's words.
 """
 
 from __future__ import annotations
@@ -68,6 +69,27 @@ def judge_price(
     if not current:
         return Verdict(State.ARMED, Outcome.NOT_MAILED, "superseded: a newer price had arrived before we looked")
     return Verdict(State.FIRED, Outcome.MAILED, "at your target" if price == threshold else "below your target")
+
+
+def judge_withdrawal(*, state: State, threshold: Decimal, best_after: Decimal | None) -> Verdict | None:
+    """A merchant offers the wine no longer; `best_after` is the lowest relevant offer that is left."""
+    if state is State.FIRED and (best_after is None or best_after > threshold):
+        return Verdict(State.ARMED, Outcome.ARMED, "no longer offered at your target: watching again")
+    return None
+
+
+def judge_return(
+    *, state: State, threshold: Decimal, price: Decimal, current: bool, told_of_it: bool
+) -> Verdict | None:
+    """A merchant offers the wine again at the price it had. `told_of_it`: the last mail was about just this offer."""
+    if state is not State.ARMED or price > threshold:
+        return None
+    if not current:
+        return Verdict(State.ARMED, Outcome.NOT_MAILED, "superseded: a newer price had arrived before we looked")
+    if told_of_it:
+        return Verdict(State.FIRED, Outcome.NOT_MAILED, f"offered again at ${price:,.2f}, of which you were told")
+    where = "at" if price == threshold else "below"
+    return Verdict(State.FIRED, Outcome.MAILED, f"offered again, {where} your target")
 
 
 def judge_first_check(*, state: State, threshold: Decimal, best_now: Decimal | None, current: bool) -> Verdict | None:

@@ -76,7 +76,7 @@ def _watch(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm
 
 def _wine_response(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm) -> HttpResponse:
     steps = prices.steps()
-    names = {offer.merchant_id: offer.merchant_name for offer in prices.offers}
+    names = prices.merchant_names
     mine = alerts_on_wine(user_id=request.user.pk, wine_id=wine.pk)
     considered = form.cleaned_data.get("target") if form.is_bound and form.is_valid() else None
     seller = form.cleaned_data.get("merchant") or None if considered else None

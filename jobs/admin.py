@@ -1,26 +1,15 @@
-"""The queue in the admin, to be looked at. Changing a subscription is `manage.py subscriptions`."""
+"""The queue in the admin, to be looked at. Changing a subscription is `manage.py subscriptions`.
 
-from typing import Any
+The schedule and its incidents are in admin_schedule.py.
+"""
 
 from django.contrib import admin
-from django.http import HttpRequest
 
+from jobs import admin_schedule
 from jobs.models import DeadLetter, Subscription
+from jobs.read_only import ReadOnlyAdmin
 
-
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Found, filtered and read; nobody adds, changes or deletes. For all that the system itself writes."""
-
-    show_full_result_count = False  # counting a year of rows takes longer than showing a page of them
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+__all__ = ["ReadOnlyAdmin", "admin_schedule"]  # the latter registers itself
 
 
 @admin.register(DeadLetter)

@@ -22,6 +22,7 @@ from jobs.retry import CRASHES
 from jobs.subscriptions import Apply, Route
 
 log = structlog.get_logger(__name__)
+Ack = Callable[[queue.Claim, str, Sequence[Message]], queue.Acked]
 
 
 class Application:
@@ -97,15 +98,22 @@ class Application:
         self.on_attempt()
         self.attempt = messages
         with structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id):
-            with transaction.atomic():
-                acked = queue.ack(self.claim, self.route.name, messages)
-                if acked.gone < len(messages):
-                    raise LeaseLostError(f"{len(messages) - acked.gone} of {len(messages)} are another's now")
-                fresh = messages if acked.fresh is None else first_of_each(messages, acked.fresh)
-                if fresh:
-                    self.handler(fresh)
+            try:
+                suppressed = self._commit(messages, queue.ack)
+            except queue.AlreadyAppliedError:
+                suppressed = self._commit(messages, queue.ack_told)
             self.attempt = ()
-            log.debug("batch.applied", size=len(messages), suppressed=len(messages) - len(fresh))
+            log.debug("batch.applied", size=len(messages), suppressed=suppressed)
+
+    def _commit(self, messages: Sequence[Message], ack: Ack) -> int:
+        with transaction.atomic():
+            acked = ack(self.claim, self.route.name, messages)
+            if acked.gone < len(messages):
+                raise LeaseLostError(f"{len(messages) - acked.gone} of {len(messages)} are another's now")
+            fresh = messages if acked.fresh is None else first_of_each(messages, acked.fresh)
+            if fresh:
+                self.handler(fresh)
+        return len(messages) - len(fresh)
 
     def _is_part_of_claim(self, messages: Sequence[Message]) -> bool:
         """Whether these are a part of the claim: told to stop, we finish a whole batch but start no further part."""

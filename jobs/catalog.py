@@ -264,7 +264,11 @@ def purge_dead_letters(older_than: datetime, *, batch: int) -> int:
         return int(cursor.rowcount)
 
 
-def dead_letters_expiring(before: datetime) -> int:
+def undecided_dead_letters() -> list[tuple[str, int, datetime]]:
+    """Each subscription's dead letters that nobody has decided about: its name, how many, the time of the oldest."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM jobs_deadletter WHERE dead_lettered_at < %s", [before])
-        return int(cursor.fetchone()[0])
+        cursor.execute(
+            "SELECT subscription_name, count(*), min(dead_lettered_at) FROM jobs_deadletter"
+            " GROUP BY subscription_name ORDER BY subscription_name"
+        )
+        return list(cursor.fetchall())

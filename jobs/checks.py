@@ -1,7 +1,9 @@
 """System checks: what must hold between settings and routes, found by `manage.py check` and not at 3 a.m."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
@@ -10,9 +12,13 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
 
 from jobs.messages import is_command
-from jobs.models import Subscription
+from jobs.models import ScheduledJob, Subscription
 from jobs.retry import ceiling
+from jobs.schedule import cron
+from jobs.schedule.declared import Job, Zone
 from jobs.subscriptions import External, Route
+
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @register()
@@ -85,3 +91,62 @@ def routes_are_sound(**_: Any) -> Iterable[CheckMessage]:
             )
         if not 1 <= route.partitions <= 1024 or not 1 <= route.batch <= 10_000:
             yield Error(f"{route.name!r}: partitions must be in 1..1024 and batch in 1..10000.", id="jobs.E008")
+
+
+@register()
+def schedule_is_sound(**_: Any) -> Iterable[CheckMessage]:
+    jobs: list[Job] = import_module(settings.SCHEDULE).SCHEDULE
+    for name, count in Counter(job.name for job in jobs).items():
+        if count > 1:
+            yield Error(
+                f"{count} scheduled jobs are named {name!r}.", hint="Rows and lock are kept by it.", id="jobs.E009"
+            )
+    for job in jobs:
+        yield from _job_is_sound(job)
+
+
+def _job_is_sound(job: Job) -> Iterable[CheckMessage]:
+    if job.zone is not Zone.UTC:
+        yield Error(
+            f"The schedule of {job.name!r} is not UTC.",
+            hint="In any other zone one night a year it would run twice or not at all. Write the hour in UTC.",
+            id="jobs.E010",
+        )
+    try:
+        cron.check(job.cron)
+    except cron.BadCronError as error:
+        yield Error(f"{job.name!r}: {error}.", id="jobs.E011")
+        return
+    if not timedelta(seconds=1) <= job.lock_ttl <= timedelta(minutes=10):
+        yield Error(
+            f"{job.name!r}: lock_ttl must be between a second and ten minutes.",
+            hint="It is renewed while the job runs; it only says how soon a dead run is found.",
+            id="jobs.E012",
+        )
+    gap = cron.longest_gap(job.cron, datetime(2024, 1, 1, tzinfo=UTC))
+    if job.heartbeat <= gap:
+        yield Error(
+            f"{job.name!r}: heartbeat must exceed {gap}, the longest time between two of its slots.",
+            hint="Else its alarm opens although all is well.",
+            id="jobs.E013",
+        )
+    if job.attempts < 1 or job.time_limit <= timedelta(0) or job.catch_up.most < 0 or not _SLUG.fullmatch(job.name):
+        yield Error(
+            f"{job.name!r}: name in a-z, 0-9 and -; attempts and time_limit above 0; each(n) not negative.",
+            id="jobs.E014",
+        )
+
+
+@register(Tags.database)
+def every_known_job_is_declared(databases: Sequence[str] | None, **_: Any) -> Iterable[CheckMessage]:
+    """Only with `check --database default`: a cron in the table that is not the code's, since nobody migrated."""
+    if not databases or "jobs_job" not in connection.introspection.table_names():
+        return
+    declared = {job.name: job.cron for job in import_module(settings.SCHEDULE).SCHEDULE}
+    for name, expression in ScheduledJob.objects.filter(retired_at=None).values_list("name", "cron"):
+        if declared.get(name) != expression:
+            yield Warning(
+                f"The job {name!r} runs by {expression!r}, and the code says {declared.get(name)!r}.",
+                hint="Run migrate: it makes the schedule follow the code.",
+                id="jobs.W002",
+            )

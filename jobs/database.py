@@ -30,6 +30,11 @@ def is_away(error: Error) -> bool:
     return code.startswith(AWAY_CLASSES) or code in AWAY_CODES
 
 
+def database_is_away(error: BaseException) -> bool:
+    """The same for any exception: whether it is a database error of that sort."""
+    return isinstance(error, Error) and is_away(error)
+
+
 def connection_is_lost(error: BaseException) -> bool:
     """Whether this connection is of no more use: the next statement needs a new one."""
     if not isinstance(error, OperationalError | InterfaceError):

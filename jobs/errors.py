@@ -17,5 +17,17 @@ class LeaseLostError(Exception):
     """Some deliveries of this batch are no longer ours; nothing of it may be committed."""
 
 
+class LockLostError(Exception):
+    """A scheduled run is no longer the owner of its job's lock; it may commit nothing more."""
+
+
+class StoppedError(Exception):
+    """The process was told to stop; a scheduled run ends between two of its chunks and goes back, uncharged."""
+
+
+class TimeLimitError(Exception):
+    """A scheduled run has taken longer than its job allows."""
+
+
 class NotInTransactionError(Exception):
     """A message was to be published outside the transaction that makes it true."""

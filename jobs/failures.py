@@ -7,12 +7,11 @@ import traceback
 
 import structlog
 from django.conf import settings
-from django.db import Error as DatabaseError
 
 from jobs import queue
-from jobs.database import is_away
+from jobs.database import database_is_away
 from jobs.errors import LeaseLostError
-from jobs.messages import Message
+from jobs.messages import Message, NewMessage
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
 
 log = structlog.get_logger(__name__)
@@ -23,7 +22,7 @@ def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: B
 
     Raises LeaseLostError if it is another's by now: what becomes of its key is then that worker's business.
     """
-    kind = classify(error, is_away=_database_is_away)
+    kind = classify(error, is_away=database_is_away)
     decision = decide(
         kind,
         receive_count=message.receive_count,
@@ -71,6 +70,26 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
     log.warning("delivery.dead_lettered", subscription=consumer, event_id=message.event_id, cause=cause.value)
 
 
+def bury_unqueued(consumer: str, message: NewMessage, error: BaseException) -> int:
+    """Make a dead letter of what could not even become a message, under the name of who tried; the letter's id.
+
+    In the caller's transaction, with whatever else it keeps of it. It was received once, and will never do.
+    """
+    letter = queue.bury_unqueued(
+        consumer,
+        message,
+        queue.Burial(
+            cause=Cause.PERMANENT.value,
+            error_class=type(error).__name__,
+            reason=str(error) or type(error).__name__,
+            traceback="",  # what was sent is wrong, not the code that says so
+            receives=1,
+        ),
+    )
+    log.warning("message.dead_lettered", consumer=consumer, event_id=message.event_id, key=message.key)
+    return letter
+
+
 class WorkerCrashError(Exception):
     """The worker fell silent each time it held this delivery."""
 
@@ -88,7 +107,3 @@ def bury_exhausted(claim: queue.Claim, consumer: str) -> list[Message]:
         else:
             runnable.append(message)
     return runnable
-
-
-def _database_is_away(error: BaseException) -> bool:
-    return isinstance(error, DatabaseError) and is_away(error)

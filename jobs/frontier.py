@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from jobs.queue import Look, Partition
 
 # How many keys are looked past at most. Beyond that a poll begins again at the front.
 MOST_BLOCKED = 20_000
+# For so long a partition where others were at work is left to them, if there is another: a few batches' time.
+CROWDED_SECONDS = 0.05
 
 
 @dataclass
@@ -24,10 +27,16 @@ class _State:
     mark: int = 0
     candidate: tuple[int, int] | None = None  # (oldest id seen, that look's xmax)
     blocked: set[str] = field(default_factory=set)
+    crowded_until: float = 0.0
+    wide: bool = False  # the last look found less to claim than it asked for
 
 
 class Frontier:
-    """Hands partitions to lanes, one lane of this process at a time each, in random order."""
+    """Hands partitions to lanes, one lane of this process at a time each, in random order.
+
+    A lane may stay with a partition for a few claims; where a claim found another worker at it, we go elsewhere for a
+    moment. So workers seldom meet: a claim that finds most of its window in another's hands was for nothing.
+    """
 
     def __init__(self) -> None:
         self._states: dict[Partition, _State] = {}
@@ -38,13 +47,20 @@ class Frontier:
         self._condition = threading.Condition()
         self._poked = False
 
-    def take(self) -> Partition | None:
-        """A partition that may have work and that no other lane here holds; give it back with `release`."""
+    def take(self, stay: Partition | None = None) -> Partition | None:
+        """A partition that may have work and that no other lane here holds; give it back with `release`.
+
+        `stay`: this one, if it is among them.
+        """
         with self._condition:
             free = self._free()
             if not free:
                 return None
-            partition = random.choice(tuple(free))  # noqa: S311  (fairness, not secrecy)
+            if stay not in free:
+                now = time.monotonic()
+                quiet = [partition for partition in free if self._state(partition).crowded_until <= now]
+                stay = random.choice(quiet or tuple(free))  # noqa: S311  (fairness, not secrecy)
+            partition = stay
             self._ready.discard(partition)
             self._busy.add(partition)
             return partition
@@ -88,11 +104,15 @@ class Frontier:
         with self._condition:
             return {partition: state.mark for partition, state in self._states.items() if state.mark}
 
+    def window(self, partition: Partition, batch: int) -> int:
+        """How many deliveries to look at for a batch: no more, unless the last time some of them could not go."""
+        return 2 * batch if self._state(partition).wide else batch
+
     def blocked(self, partition: Partition) -> list[str]:
         """Keys to look past in this partition, until the next sweep."""
         return list(self._state(partition).blocked)
 
-    def learn(self, partition: Partition, look: Look, *, claimed: int, partial: bool = False) -> bool:
+    def learn(self, partition: Partition, look: Look, *, claimed: int, batch: int = 1, partial: bool = False) -> bool:
         """Note what a claim saw; whether it is worth looking again at once.
 
         A full window of which nothing could go is looked past next time, so that keys in backoff, or one with a
@@ -107,6 +127,8 @@ class Frontier:
                 state.candidate = None
             if state.candidate is None and look.first > state.mark:
                 state.candidate = (look.first, look.xmax)
+        state.wide = claimed < min(look.seen, batch)
+        state.crowded_until = time.monotonic() + CROWDED_SECONDS if 2 * claimed < min(look.seen, batch) else 0.0
         if look.blocked and len(state.blocked) < MOST_BLOCKED:
             state.blocked.update(look.blocked)
             return True

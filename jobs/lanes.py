@@ -23,13 +23,17 @@ from jobs.database import is_away, sqlstate
 from jobs.frontier import Frontier
 from jobs.perform import Performance
 from jobs.queue import Partition
+from jobs.solitude import Solitude
 from jobs.subscriptions import Apply, External, Route
 
 log = structlog.get_logger(__name__)
 # After a database error: the first wait, and the longest; doubled and jittered between, so that a fleet does not
 # come back in step.
 RECONNECT_SECONDS = (0.1, 5.0)
-
+# How long a lane waits for the others, to work beside them or alone, before it looks around again.
+PATIENCE_SECONDS = 1.0
+# So many claims in a row a lane makes of one partition while others have work too.
+STAY = 4
 
 NO_CONTROLS = queue.Controls()
 
@@ -104,37 +108,47 @@ class Sweeper:
 class EffectLane:
     """Applies effects in our Postgres, one claim after another."""
 
-    def __init__(self, sweeper: Sweeper, stopping: Callable[[], bool]) -> None:
+    def __init__(self, sweeper: Sweeper, stopping: Callable[[], bool], solitude: Solitude) -> None:
         self.sweeper = sweeper
         self.frontier = sweeper.frontier
         self.stopping = stopping
+        self.solitude = solitude
         self.claimed = self.applied = 0
         self.pulse = Pulse()
+        self._last: Partition | None = None
+        self._in_a_row = 0  # claims of that partition
         self._unsettled: Application | None = None
 
     def step(self) -> float:
         """Claim one batch and settle it; returns how long to wait for more (0: look again at once)."""
-        partition = self.frontier.take()
+        partition = self.frontier.take(stay=self._last if self._in_a_row < STAY else None)
         if partition is None:
             return self.sweeper.sweep()
+        self._in_a_row = self._in_a_row + 1 if partition == self._last else 1
+        self._last = partition
         more = True
         try:
             self.sweeper.sweep(busy=True)
-            more = self._work(partition)
+            with self.solitude.shared(PATIENCE_SECONDS) as may:
+                more, lonely = self._work(partition, queue.IN_COMPANY) if may else (True, False)
+            if lonely:
+                with self.solitude.secluded(PATIENCE_SECONDS) as may:
+                    more = not may or self._work(partition, queue.ALONE)[0]
         finally:
             self.frontier.release(partition, more=more)
         return 0.0
 
-    def _work(self, partition: Partition) -> bool:
+    def _work(self, partition: Partition, company: int) -> tuple[bool, bool]:
+        """Whether the partition is worth another look, and whether it has something that wants us to be alone."""
         route = self.sweeper.subscriptions[partition[0]]
         controls = self.sweeper.controls(partition[0])
-        claim, again = claim_from(self.frontier, partition, route, controls.batch or route.batch, controls)
+        claim, again = claim_from(self.frontier, partition, route, controls.batch or route.batch, controls, company)
         self.claimed += len(claim.messages)
         if claim.messages:
             self._unsettled = Application(route, cast(Apply, route.handler), claim, self.stopping, self.pulse.beat)
             self.applied += self._unsettled.run()
             self._unsettled = None
-        return again
+        return again, claim.look.lonely
 
     def overdue(self) -> str | None:
         """What has hung here for longer than a lease, if anything: the server did not end it, so nothing here will."""
@@ -159,10 +173,13 @@ class EffectLane:
 class ExternalLane:
     """Keeps up to `at_once` effects outside our Postgres under way for one subscription."""
 
-    def __init__(self, sweeper: Sweeper, route: Route, stopping: Callable[[], bool]) -> None:
+    def __init__(self, sweeper: Sweeper, route: Route, stopping: Callable[[], bool], solitude: Solitude) -> None:
         self.sweeper = sweeper
         self.frontier = sweeper.frontier
         (self.subscription,) = sweeper.subscriptions
+        self.solitude = solitude
+        self._company = 0  # how we are at work: beside others, alone, or not at all (0)
+        self._lonely = False  # something waits that wants us to be alone
         self.pulse = Pulse()
         self.route = route
         self.stopping = stopping
@@ -176,26 +193,51 @@ class ExternalLane:
         done = self.performance.collect()
         self.applied += done
         self.performance.keep_leases()
+        self._let_go()
         if self.stopping():
             return 0.0 if done else 1.0
         until_next_sweep = self.sweeper.sweep()
         controls = self.sweeper.controls(self.subscription)
         room = self.performance.room(controls.concurrency)
         if not room:
-            return 0.0 if done else 1.0
+            self.performance.wait(PATIENCE_SECONDS)
+            return 0.0
+        if not self._join():
+            self.performance.wait(PATIENCE_SECONDS)
+            return 0.0
         partition = self.frontier.take()
         if partition is None:
+            self._let_go()
             return 0.0 if done else until_next_sweep
         more = True
         try:
-            claim, more = claim_from(self.frontier, partition, self.route, room, controls)
+            claim, more = claim_from(self.frontier, partition, self.route, room, controls, self._company)
             self.claimed += len(claim.messages)
+            self._lonely = claim.look.lonely
             self._starting = claim
             self.performance.start(claim)
             self._starting = None
         finally:
-            self.frontier.release(partition, more=more)
+            self.frontier.release(partition, more=more or self._lonely)
+            self._let_go()
         return 0.0
+
+    def _join(self) -> bool:
+        """Whether we may claim: beside others, or alone if that is wanted and all that was under way is done."""
+        if self._company == queue.ALONE or (self._company and (self._lonely or self.solitude.is_wanted())):
+            return False
+        if self._company:
+            return True
+        if self._lonely:
+            self._company = queue.ALONE if self.solitude.seclude(PATIENCE_SECONDS) else 0
+        else:
+            self._company = queue.IN_COMPANY if self.solitude.share(PATIENCE_SECONDS) else 0
+        return bool(self._company)
+
+    def _let_go(self) -> None:
+        if self._company and self.performance.idle():
+            self._company = 0
+            self.solitude.leave()
 
     def recover(self) -> None:
         """What is under way goes on and is settled on the new connection; what was not begun goes back uncharged."""
@@ -220,7 +262,12 @@ class ExternalLane:
 
 
 def claim_from(
-    frontier: Frontier, partition: Partition, route: Route, batch: int, controls: queue.Controls = NO_CONTROLS
+    frontier: Frontier,
+    partition: Partition,
+    route: Route,
+    batch: int,
+    controls: queue.Controls = NO_CONTROLS,
+    company: int = queue.ALONE,
 ) -> tuple[queue.Claim, bool]:
     """One claim within the operator's limits, and whether the partition is worth another look at once."""
     if controls.rate_per_second is not None:
@@ -232,13 +279,14 @@ def claim_from(
         partition,
         ordered=route.ordered,
         batch=batch,
-        window=2 * max(batch, route.batch),
+        window=frontier.window(partition, max(batch, route.batch)),
         mark=frontier.mark(partition),
         blocked=blocked,
+        company=company,
     )
     if controls.rate_per_second is not None and claim.messages:
         queue.spend_rate(partition[0], len(claim.messages))
-    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), partial=bool(blocked))
+    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), batch=batch, partial=bool(blocked))
     return claim, again
 
 

@@ -9,6 +9,22 @@ jobs_deadletter  what could not be processed, with everything needed to decide a
 from django.db import models
 from django.db.models.functions import Now
 
+from jobs.alarms.models import Incident
+from jobs.schedule.models import JobLock, JobRun, Process, ScheduledJob
+
+__all__ = [
+    "DeadLetter",
+    "Delivery",
+    "Incident",
+    "JobLock",
+    "JobRun",
+    "LoggedMessage",
+    "Process",
+    "ProcessedMessage",
+    "ScheduledJob",
+    "Subscription",
+]
+
 
 class Subscription(models.Model):
     """A consumer's own queue over one or more message types. Declared in winecellar/routes.py.
@@ -123,7 +139,11 @@ class ProcessedMessage(models.Model):
 
 
 class DeadLetter(models.Model):
-    """A delivery that will not be retried by itself. Leaves this table by retention only."""
+    """A delivery that will not be retried by itself. Leaves this table by retention only.
+
+    Or what could not even be published, such as a webhook that nobody can read: it has no `message_id`, and the
+    `subscription_name` of whoever took it.
+    """
 
     class Cause(models.TextChoices):
         PERMANENT = "permanent", "The message can never be processed"
@@ -132,7 +152,7 @@ class DeadLetter(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     subscription_name = models.CharField(max_length=80)
-    message_id = models.BigIntegerField()
+    message_id = models.BigIntegerField(null=True, blank=True, help_text="Empty: it never was in the message log.")
     event_id = models.TextField()
     message_type = models.TextField()
     key = models.TextField()

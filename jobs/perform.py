@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import structlog
@@ -112,6 +112,10 @@ class Performance:
 
     def idle(self) -> bool:
         return not self._under_way
+
+    def wait(self, seconds: float) -> None:
+        """Until one that is under way is done, but no longer than this; at once when none is."""
+        wait(self._under_way, timeout=seconds, return_when=FIRST_COMPLETED)
 
     def not_under_way(self, claim: queue.Claim) -> list[Message]:
         """Those of a claim whose effect was not begun, because starting it was interrupted."""

@@ -9,14 +9,15 @@ catalog.py; no other module speaks SQL to these tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import IntegrityError, connection
 
+from jobs.database import sqlstate
 from jobs.messages import Message, NewMessage, dumps
 
 Partition = tuple[int, int]  # (subscription id, part)
@@ -67,49 +68,60 @@ def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timede
 # One statement:
 #   win      the partition's oldest deliveries, from the mark on, without what is known to be blocked ({passable})
 #   ranked   which of them may go: all of their group's earlier ones must be able to go too
-#   chosen   a suspect (its holder fell silent) alone, if it is the oldest that may go; else the oldest batch without
+#   chosen   a suspect (its holder fell silent) alone, if it is the oldest that may go; else the oldest batch without.
+#            One whose holders fell silent twice goes only to a lane that is alone in its process (`company`)
 #   locked   those rows, visibility checked again on the newest version, since the snapshot may be older than another
-#            worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks
-#   taken    where one was skipped, or has moved since the window was read, the later ones of its group stay too; found
-#            again by place (ctid), which cannot change while we hold the lock
+#            worker's claim; SKIP LOCKED, so nobody waits and nothing deadlocks. By place (ctid) alone: what the window
+#            saw cannot be another row's place before the statement ends
+#   taken    where one was skipped, or has moved since the window was read, the later ones of its group stay too
+# `free` and `got` say that all of the window may go, and that all of it could be locked: nearly always, and then the
+# sorting and comparing is not run. Nothing is joined, so that no wrong guess of the planner's makes it quadratic.
 # The first row says what was seen, the others are the messages.
 # {group} is the key when ordered, else the id. A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and
 # claim more than the limit (Postgres bug #15715).
 CLAIM = """
 WITH token AS MATERIALIZED (SELECT nextval('jobs_lease_token') AS value),
 win AS MATERIALIZED (
-    SELECT ctid AS tid, id, key, visible_at <= clock_timestamp() AS visible, lease_token IS NOT NULL AS leased
+    SELECT ctid AS tid, id, key, visible_at <= clock_timestamp() AS visible,
+           CASE WHEN lease_token IS NULL THEN 0 ELSE receive_count END AS silent
     FROM jobs_delivery
     WHERE subscription_id = %(subscription)s AND part = %(part)s AND id >= %(mark)s AND {passable}
       AND (SELECT paused_at IS NULL FROM jobs_subscription WHERE id = %(subscription)s)
     ORDER BY id LIMIT %(window)s
 ),
+free AS MATERIALIZED (SELECT bool_and(visible AND silent = 0) AS wholly FROM win),
 ranked AS MATERIALIZED (
     SELECT tid, id, {group} AS grp,
-           bool_and(visible AND NOT leased) OVER earlier AS clear,
-           visible AND leased AND row_number() OVER earlier = 1 AS suspect
-    FROM win WINDOW earlier AS (PARTITION BY {group} ORDER BY id)
+           bool_and(visible AND silent = 0) OVER earlier AS clear,
+           visible AND silent > 0 AND silent <= %(company)s AND row_number() OVER earlier = 1 AS suspect
+    FROM win WHERE NOT (SELECT wholly FROM free)
+    WINDOW earlier AS (PARTITION BY {group} ORDER BY id)
 ),
 oldest AS MATERIALIZED (
     SELECT min(id) FILTER (WHERE clear) AS clear, min(id) FILTER (WHERE suspect) AS suspect FROM ranked
 ),
 chosen AS MATERIALIZED (
-    SELECT ranked.tid, ranked.id, ranked.grp FROM ranked, oldest
-    WHERE CASE WHEN oldest.suspect < coalesce(oldest.clear, oldest.suspect + 1)
-               THEN ranked.id = oldest.suspect ELSE ranked.clear END
-    ORDER BY ranked.id LIMIT %(batch)s
+    (SELECT tid, id, {group} AS grp FROM win WHERE (SELECT wholly FROM free) ORDER BY id LIMIT %(batch)s)
+    UNION ALL
+    (SELECT ranked.tid, ranked.id, ranked.grp FROM ranked, oldest
+     WHERE CASE WHEN oldest.suspect < coalesce(oldest.clear, oldest.suspect + 1)
+                THEN ranked.id = oldest.suspect ELSE ranked.clear END
+     ORDER BY ranked.id LIMIT %(batch)s)
 ),
 locked AS MATERIALIZED (
     SELECT d.ctid AS tid, d.id FROM jobs_delivery d
-    WHERE d.ctid = ANY (ARRAY(SELECT tid FROM chosen)) AND d.subscription_id = %(subscription)s AND d.part = %(part)s
-      AND d.visible_at <= clock_timestamp()
+    WHERE d.ctid = ANY (ARRAY(SELECT tid FROM chosen)) AND d.visible_at <= clock_timestamp()
     ORDER BY d.id FOR UPDATE SKIP LOCKED
 ),
+got AS MATERIALIZED (SELECT ARRAY(SELECT tid FROM locked) = ARRAY(SELECT tid FROM chosen) AS wholly),
 taken AS MATERIALIZED (
+    SELECT tid FROM chosen WHERE (SELECT wholly FROM got)
+    UNION ALL
     SELECT tid FROM (
-        SELECT locked.tid, bool_and(coalesce(locked.tid = chosen.tid, false))
-                           OVER (PARTITION BY chosen.grp ORDER BY chosen.id) AS held
-        FROM chosen LEFT JOIN locked USING (id)
+        SELECT min(tid) AS tid, bool_and(count(*) = 2 AND min(tid) = max(tid))
+                                OVER (PARTITION BY max(grp) ORDER BY id) AS held
+        FROM (SELECT tid, id, grp FROM chosen UNION ALL SELECT tid, id, NULL FROM locked) pair
+        WHERE NOT (SELECT wholly FROM got) GROUP BY id
     ) prefix WHERE held
 ),
 claimed AS (
@@ -131,12 +143,13 @@ FROM token, (
            CASE WHEN count(*) = %(window)s AND NOT EXISTS (SELECT FROM taken)
                 THEN (SELECT array_agg(DISTINCT key) FROM win) END,
            pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-           pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+           pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+           coalesce(bool_or(visible AND silent > %(company)s), false)
     FROM win
 ) look
 UNION ALL
 SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'),
-       m.published_at::text, claimed.receive_count, NULL, NULL, NULL, NULL, NULL, NULL
+       m.published_at::text, claimed.receive_count, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id
 ORDER BY id NULLS FIRST
 """
@@ -151,7 +164,8 @@ CLAIM_UNORDERED = CLAIM.format(
 class Look:
     """What a claim saw: how many deliveries its window held, the oldest of them, and its snapshot's bounds.
 
-    `blocked`: the window's keys, when it was full and none of it could go.
+    `blocked`: the window's keys, when it was full and none of it could go. `lonely`: it held a suspect that only a lane
+    alone in its process may have.
     """
 
     seen: int
@@ -159,6 +173,7 @@ class Look:
     blocked: list[str] | None
     xmin: int
     xmax: int
+    lonely: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,14 +191,26 @@ class Claim:
         return cls(partition, 0, [], Look(0, None, None, 0, 0))
 
 
+# Suspects of so many silent receives may be handled beside other lanes: after the first time, any of a batch and of the
+# other lanes' batches may be to blame; those who fell silent twice are few, and one of them is.
+IN_COMPANY, ALONE = 1, 32_767
+
+
 def claim(
-    partition: Partition, *, ordered: bool, batch: int, window: int, mark: int = 0, blocked: Sequence[str] = ()
+    partition: Partition,
+    *,
+    ordered: bool,
+    batch: int,
+    window: int,
+    mark: int = 0,
+    blocked: Sequence[str] = (),
+    company: int = ALONE,
 ) -> Claim:
     """Lease up to `batch` deliveries of one partition, looking at its oldest `window` from id `mark` on.
 
     Counts a receive and hides them for the visibility timeout, in a transaction of its own: a crash from here on
     is charged. A suspect comes alone. May return none. `blocked` are keys to look past: a hot key that waits must
-    not fill the window for all the others.
+    not fill the window for all the others. `company`: IN_COMPANY when other lanes of this process may be at work.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -196,6 +223,7 @@ def claim(
                 "window": window,
                 "batch": batch,
                 "lease": settings.VISIBILITY_TIMEOUT.total_seconds(),
+                "company": company,
             },
         )
         rows = cursor.fetchall()
@@ -217,16 +245,29 @@ WITH gone AS (
 fresh AS (
     INSERT INTO processed_messages (consumer_name, event_id)
     SELECT %(consumer)s, event_id FROM gone
-    ON CONFLICT DO NOTHING RETURNING event_id
+    {conflict}
 )
-SELECT (SELECT count(*) FROM gone),
-       CASE WHEN (SELECT count(*) FROM fresh) < %(expected)s
-            THEN (SELECT coalesce(array_agg(event_id), '{{}}') FROM fresh) END,
+SELECT (SELECT count(*) FROM gone), {fresh},
        set_config('statement_timeout', %(limit)s, true),
        set_config('idle_in_transaction_session_timeout', %(limit)s, true)
 """
-ACK_RUN = ACK.format(which="id BETWEEN %(first)s AND %(last)s")
-ACK_SOME = ACK.format(which="id = ANY(%(ids)s)")
+# Nearly always all are new to the ledger: then it need not be asked first, nor say which. Where one is not, this
+# fails, before anything else was done in its transaction, and is asked again in the other form.
+TOLD = {
+    "conflict": "ON CONFLICT DO NOTHING RETURNING event_id",
+    "fresh": "CASE WHEN (SELECT count(*) FROM fresh) < %(expected)s"
+    " THEN (SELECT coalesce(array_agg(event_id), '{}') FROM fresh) END",
+}
+ACK_RUN = ACK.format(which="id BETWEEN %(first)s AND %(last)s", conflict="", fresh="NULL")
+ACK_RUN_TOLD = ACK.format(which="id BETWEEN %(first)s AND %(last)s", **TOLD)
+ACK_SOME = ACK.format(which="id = ANY(%(ids)s)", **TOLD)
+
+
+UNIQUE_VIOLATION = "23505"
+
+
+class AlreadyAppliedError(Exception):
+    """Of what was to be acked something is in the ledger already."""
 
 
 @dataclass(frozen=True)
@@ -240,9 +281,21 @@ class Acked:
 def ack(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
     """Delete a run of the claim's deliveries and write the ledger; call it first in the effect's transaction.
 
-    `messages` ascend, and every other delivery of the claim between them has been settled.
+    `messages` ascend, and every other delivery of the claim between them has been settled. Raises AlreadyAppliedError
+    if one of them is in the ledger: the transaction is then lost, and `ack_told` is the way.
     """
-    return _ack(ACK_RUN, claim, consumer, messages, {"first": messages[0].id, "last": messages[-1].id})
+    run = {"first": messages[0].id, "last": messages[-1].id}
+    try:
+        return _ack(ACK_RUN, claim, consumer, messages, run)
+    except IntegrityError as error:
+        if sqlstate(error) == UNIQUE_VIOLATION:
+            raise AlreadyAppliedError from error
+        raise
+
+
+def ack_told(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
+    """The same, and it says which are new to the ledger."""
+    return _ack(ACK_RUN_TOLD, claim, consumer, messages, {"first": messages[0].id, "last": messages[-1].id})
 
 
 def ack_some(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
@@ -327,7 +380,7 @@ def put_back(claim: Claim, returned: Sequence[PutBack]) -> int:
     if not returned:
         return 0
     rows = [
-        {"id": r.message.id, "delay": r.delay, "charged": r.charged, "failure": r.failure and _storable(r.failure)}
+        {"id": r.message.id, "delay": r.delay, "charged": r.charged, "failure": r.failure and storable(r.failure)}
         for r in returned
     ]
     with connection.cursor() as cursor:
@@ -411,18 +464,43 @@ def bury(claim: Claim, consumer: str, message: Message, burial: Burial) -> int |
                 "id": message.id,
                 "token": claim.token,
                 "consumer": consumer,
-                "cause": burial.cause,
-                "error_class": _clean(burial.error_class, 200),
-                "reason": _clean(burial.reason, 2_000),
-                "traceback": _clean(burial.traceback, 20_000),
-                "failure": dumps(
-                    _storable({"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives})
-                ),
-                "receives": burial.receives,
+                **_as_parameters(burial),
             },
         )
         row = cursor.fetchone()
     return row[0] if row else None
+
+
+BURY_UNQUEUED = """
+INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes, cause,
+                             error_class, reason, traceback, failures, receive_count, published_at, first_received_at)
+SELECT %(consumer)s, NULL, m.event_id, m.type, m.key, m.body, m.attributes, %(cause)s,
+       %(error_class)s, %(reason)s, %(traceback)s,
+       jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', at.now)), %(receives)s, at.now, at.now
+FROM jsonb_to_record(%(message)s::jsonb) AS m (event_id text, type text, key text, body jsonb, attributes jsonb),
+     (SELECT clock_timestamp()) AS at (now)
+RETURNING id
+"""
+
+
+def bury_unqueued(consumer: str, message: NewMessage, burial: Burial) -> int:
+    """Make a dead letter of what never was a delivery: it could not even be published. The letter's id."""
+    with connection.cursor() as cursor:
+        row = dumps(_storable_deep(message.as_row()))
+        cursor.execute(BURY_UNQUEUED, {"consumer": consumer, "message": row, **_as_parameters(burial)})
+        return int(cursor.fetchone()[0])
+
+
+def _as_parameters(burial: Burial) -> dict[str, Any]:
+    failure = {"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives}
+    return {
+        "cause": burial.cause,
+        "error_class": _clean(burial.error_class, 200),
+        "reason": _clean(burial.reason, 2_000),
+        "traceback": _clean(burial.traceback, 20_000),
+        "failure": dumps(storable(failure)),
+        "receives": burial.receives,
+    }
 
 
 # Postgres stores neither NUL nor half a surrogate pair; a failure must always be writable.
@@ -434,7 +512,16 @@ def _clean(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _storable(failure: dict[str, Any]) -> dict[str, Any]:
+def _storable_deep(value: Any) -> Any:
+    if isinstance(value, str):
+        return UNSTORABLE.sub("�", value)
+    if isinstance(value, Mapping):
+        return {_storable_deep(key): _storable_deep(inner) for key, inner in value.items()}
+    return [_storable_deep(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def storable(failure: dict[str, Any]) -> dict[str, Any]:
+    """The facts about a failure with their texts cleaned and bounded."""
     return {key: _clean(value, 500) if isinstance(value, str) else value for key, value in failure.items()}
 
 

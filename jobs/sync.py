@@ -1,10 +1,12 @@
-"""Keeps jobs_subscription, which producers fan out from, in step with the routes in the code."""
+"""Keeps jobs_subscription (which producers fan out from) and jobs_job in step with routes and schedule in the code."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from jobs import catalog
+from jobs.schedule import store
+from jobs.schedule.declared import load_schedule
 from jobs.subscriptions import load_routes
 
 
@@ -21,7 +23,10 @@ def ensure_subscriptions() -> dict[str, int]:
 
 
 def sync_after_migrate(**_: Any) -> None:
-    """After each migrate: create what is missing, and make types and ordering follow the code."""
+    """After each migrate: create what is missing, and make types, ordering and crons follow the code."""
     catalog.ensure_message_partitions()
     catalog.insert_missing_subscriptions(list(load_routes().values()))
     catalog.update_subscriptions(list(load_routes().values()))
+    jobs = list(load_schedule().values())
+    store.insert_missing_jobs(jobs)
+    store.follow_code(jobs)

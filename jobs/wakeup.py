@@ -6,6 +6,7 @@ serialise all commits, so producers only hand the partitions to a thread that sa
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import select
@@ -35,6 +36,7 @@ class _Announcer:
     def __init__(self) -> None:
         self._pending: set[Partition] = set()
         self._lock = threading.Condition()
+        self._saying = False
         self._pid = 0
 
     def announce(self, partitions: Iterable[Partition]) -> None:
@@ -43,7 +45,13 @@ class _Announcer:
             if self._pid != os.getpid():
                 self._pid = os.getpid()
                 threading.Thread(target=self._run, name="announcer", daemon=True).start()
-            self._lock.notify()
+            self._lock.notify_all()
+
+    def flush(self, seconds: float) -> None:
+        """Wait, but no longer than this, until all that was announced in this process has been said."""
+        with self._lock:
+            if self._pid == os.getpid():
+                self._lock.wait_for(lambda: not self._pending and not self._saying, timeout=seconds)
 
     def _run(self) -> None:
         session: psycopg.Connection | None = None
@@ -51,6 +59,7 @@ class _Announcer:
             with self._lock:
                 self._lock.wait_for(lambda: bool(self._pending))
                 partitions, self._pending = self._pending, set()
+                self._saying = True
             try:
                 session = session or _connect()
                 for payload in _payloads(partitions):
@@ -61,10 +70,15 @@ class _Announcer:
                 if session is not None:
                     session.close()
                 session = None
+            with self._lock:
+                self._saying = False
+                self._lock.notify_all()
             time.sleep(settings.NOTIFY_INTERVAL.total_seconds())
 
 
 _announcer = _Announcer()
+FAREWELL_SECONDS = 0.5  # a command that publishes and ends may wait so long to have it said
+atexit.register(lambda: _announcer.flush(FAREWELL_SECONDS))
 
 
 def announce(partitions: Iterable[Partition]) -> None:

@@ -21,6 +21,7 @@ from jobs import lanes
 from jobs.frontier import Frontier
 from jobs.lanes import EffectLane, ExternalLane, Lane, Sweeper
 from jobs.queue import Partition
+from jobs.solitude import Solitude
 from jobs.subscriptions import External, Route, load_routes
 from jobs.supervisor import Heartbeat
 from jobs.sync import ensure_subscriptions
@@ -35,15 +36,17 @@ HUNG, LANE_LOST = 70, 71  # exit codes: a handler passed its deadline, a lane en
 class Group:
     """Lanes that share a frontier: all subscriptions with effects in Postgres, or one with effects outside it."""
 
-    def __init__(self, subscriptions: dict[int, Route], lane_count: int, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self, subscriptions: dict[int, Route], lane_count: int, stopping: Callable[[], bool], solitude: Solitude
+    ) -> None:
         self.frontier = Frontier()
         self.sweeper = Sweeper(self.frontier, subscriptions)
         self.subscriptions = subscriptions
         (first, *_) = subscriptions.values()
         self.lanes: list[EffectLane | ExternalLane] = (
-            [ExternalLane(self.sweeper, first, stopping)]
+            [ExternalLane(self.sweeper, first, stopping, solitude)]
             if isinstance(first.handler, External)
-            else [EffectLane(self.sweeper, stopping) for _ in range(lane_count)]
+            else [EffectLane(self.sweeper, stopping, solitude) for _ in range(lane_count)]
         )
 
     def announce(self, partitions: Iterable[Partition]) -> None:
@@ -57,7 +60,10 @@ def groups(names: Iterable[str] | None, lane_count: int, stopping: Callable[[], 
     chosen = [routes[name] for name in (names or routes)]
     effects = {ids[r.name]: r for r in chosen if not isinstance(r.handler, External)}
     externals = [{ids[r.name]: r} for r in chosen if isinstance(r.handler, External)]
-    return [Group(subscriptions, lane_count, stopping) for subscriptions in [effects, *externals] if subscriptions]
+    solitude = Solitude()
+    return [
+        Group(subscriptions, lane_count, stopping, solitude) for subscriptions in [effects, *externals] if subscriptions
+    ]
 
 
 class Worker:

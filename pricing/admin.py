@@ -1,7 +1,8 @@
 """The admin of prices. Edges only: parse, one call of a service, one message.
 
 What the feed writes (offers, history, held prices) is read-only here; a held price is released or rejected. What lets
-merchants in is in admin_credentials.py, what waits to be matched in admin_listings.py, files in admin_catalogues.py.
+merchants in is in admin_credentials.py, what waits to be matched in admin_listings.py, files in admin_catalogues.py,
+what came in admin_received.py.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs.admin import ReadOnlyAdmin
-from pricing import admin_catalogues, admin_credentials, admin_listings, codes, holds
-from pricing.models import HeldPrice, Merchant, Offer, PriceHistory, Wine
+from pricing import admin_catalogues, admin_credentials, admin_listings, admin_received, codes, holds
+from pricing.models import Availability, ExchangeRate, HeldPrice, Merchant, Offer, PriceHistory, Wine
+from pricing.rules import Verdict
 from pricing.services import UnknownWineError
 
-__all__ = ["admin_catalogues", "admin_credentials", "admin_listings"]  # they register themselves
+__all__ = ["admin_catalogues", "admin_credentials", "admin_listings", "admin_received"]  # they register themselves
 
 
 @admin.register(Merchant)
@@ -67,7 +69,10 @@ class WineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.register(Offer)
 class OfferAdmin(ReadOnlyAdmin):
-    list_display = ("wine", "merchant", "price_usd", "occurred_at", "seen_at")
+    list_display = (
+        *("wine", "merchant", "price_usd", "native_price", "native_currency"),
+        *("occurred_at", "seen_at", "withdrawn_at"),
+    )
     list_filter = ("merchant",)
     list_select_related = ("wine", "merchant")
     search_fields = ("wine__id", "wine__name")
@@ -80,10 +85,27 @@ class PriceHistoryAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
 
 
+@admin.register(Availability)
+class AvailabilityAdmin(ReadOnlyAdmin):
+    list_display = ("wine_id", "merchant_id", "observed_at", "price_usd", "event_id")
+    search_fields = ("=wine__id",)
+    ordering = ("-id",)
+
+
+@admin.register(ExchangeRate)
+class ExchangeRateAdmin(ReadOnlyAdmin):
+    list_display = ("day", "currency", "per_eur", "source")
+    list_filter = ("currency",)
+    date_hierarchy = "day"
+
+
 @admin.register(HeldPrice)
 class HeldPriceAdmin(ReadOnlyAdmin):
-    list_display = ("wine", "merchant", "price_usd", "last_price_usd", "occurred_at", "held_at")
-    list_filter = ("merchant",)
+    list_display = (
+        *("wine", "merchant", "cause", "price_usd", "native_price", "native_currency"),
+        *("last_price_usd", "occurred_at", "held_at"),
+    )
+    list_filter = ("cause", "merchant")
     list_select_related = ("wine", "merchant")
     actions = ("release", "reject")
 
@@ -98,7 +120,10 @@ class HeldPriceAdmin(ReadOnlyAdmin):
             except UnknownWineError:
                 self.message_user(request, f"{held}: that wine is no longer listed. Reject it.", messages.ERROR)
                 continue
-            if outcome:
+            if outcome and outcome.verdict is Verdict.NO_RATE:
+                message = f"{held}: no rate of {held.native_currency} is known at all, so it waits on. Load one."
+                self.message_user(request, message, messages.ERROR)
+            elif outcome:
                 self.log_change(request, held, f"Released: {outcome.verdict.value}.")
                 self.message_user(request, f"{held}: released, {outcome.verdict.value}.")
 

@@ -128,7 +128,7 @@ class CatalogueFile(models.Model):
     stale = models.PositiveIntegerField(default=0)
     held = models.PositiveIntegerField(default=0)
     unmatched = models.PositiveIntegerField(default=0)
-    kept = models.PositiveIntegerField(default=0, help_text="No price, another currency, set aside, a retired wine.")
+    kept = models.PositiveIntegerField(default=0, help_text="No price, sold out, set aside, a retired wine.")
     rejected = models.PositiveIntegerField(default=0, help_text="Read, but not understood.")
     absent = models.PositiveIntegerField(null=True, help_text="Listings of earlier files that this one does not have.")
     absent_done = models.PositiveIntegerField(default=0)

@@ -56,12 +56,15 @@ class DateTick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """All that a template needs. `high` is None when every price is the same; `target` when it lies off the chart."""
+    """All that a template needs. `high` is None when every price is the same; `target` when it lies off the chart.
+
+    `now` is None, and the line ends, where nobody offers the wine any more; where nobody did, the line has a gap.
+    """
 
     line: str
     grid: list[PriceLine]
     dates: list[DateTick]
-    now: Mark
+    now: Mark | None
     low: Mark
     high: Mark | None
     target: TargetLine | None
@@ -75,11 +78,12 @@ def draw(steps: Sequence[Step], *, since: datetime, until: datetime, target: Dec
     if target is not None and not low.price_usd / 2 <= target <= high.price_usd * 2:
         target = None
     scale = _Scale.around([low.price_usd, high.price_usd, *([target] if target else [])], since, until)
-    points = _thinned([(scale.x(step.at) * WIDTH / 100, scale.y(step.price_usd)) for step in steps])
-    now = Mark(100, scale.y(steps[-1].price_usd), steps[-1].price_usd, "start", steps[-1].at)
+    last, now = steps[-1], None
+    if last.until is None:
+        now = Mark(100, scale.y(last.price_usd), last.price_usd, "start", last.at)
     return Chart(
-        line=_step_path(points),
-        grid=[tick for tick in scale.grid() if abs(tick.y - now.y) >= CLEARANCE],
+        line="".join(_step_path(stretch, scale) for stretch in _stretches(steps)),
+        grid=[tick for tick in scale.grid() if now is None or abs(tick.y - now.y) >= CLEARANCE],
         dates=_months(scale, since, until),
         now=now,
         low=scale.mark(low),
@@ -147,9 +151,20 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return kept
 
 
-def _step_path(points: list[tuple[float, float]]) -> str:
-    (x, y), *rest = points
-    return f"M{x:g} {y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in rest) + f"H{WIDTH}"
+def _stretches(steps: Sequence[Step]) -> list[list[Step]]:
+    """The steps between two gaps."""
+    stretches: list[list[Step]] = [[]]
+    for step in steps:
+        if stretches[-1] and stretches[-1][-1].until is not None:
+            stretches.append([])
+        stretches[-1].append(step)
+    return stretches
+
+
+def _step_path(stretch: list[Step], scale: _Scale) -> str:
+    (x, y), *rest = _thinned([(scale.x(step.at) * WIDTH / 100, scale.y(step.price_usd)) for step in stretch])
+    end = WIDTH if stretch[-1].until is None else scale.x(stretch[-1].until) * WIDTH / 100
+    return f"M{x:g} {y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in rest) + f"H{end:g}"
 
 
 def _target_line(target: Decimal, scale: _Scale, steps: Sequence[Step]) -> TargetLine:

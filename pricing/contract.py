@@ -23,6 +23,7 @@ CURRENCIES = frozenset(_CODES.split())
 PRICE_CURRENCY = "USD"
 
 LARGEST_PRICE = Decimal("99999999.99")  # numeric(10, 2)
+LARGEST_NATIVE_PRICE = Decimal("999999999999.99")  # numeric(14, 2): in other money, a bottle costs more
 
 # RFC 3339 with its offset, spelt so that Python and Postgres read it alike. No leap second, no 24:00, and no offset
 # that no place on earth has. The calendar (30 February) is left to whoever converts it.

@@ -2,23 +2,25 @@
 
 Guarantee: a listing's price is recorded only for the wine it is matched to, and only while nothing that the listing
 says speaks against that wine; the price of one that waits is kept, and recorded when it is matched. A person's match
-lasts until the listing says something else. Called by the feeds of shops and by the admin.
+lasts until the listing says something else. A merchant's offer of a wine is withdrawn when the last of its listings
+with a price goes. Called by the feeds of shops and by the admin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q
 
-from pricing import listing_rows, matching
-from pricing.contract import PRICE_CURRENCY
+from pricing import delisting, file_order, listing_rows, matching
+from pricing.contract import CURRENCIES
+from pricing.delisting import End
+from pricing.file_order import FileWord
 from pricing.matching import Ask, By, Candidate, Listed
 from pricing.models import Listing, Merchant, Wine
 from pricing.rules import Observation
@@ -33,7 +35,8 @@ class Kept(StrEnum):
     UNMATCHED = "unmatched"  # it waits for a person
     SET_ASIDE = "set aside"  # a person said that it is no wine of ours
     NO_PRICE = "no price"
-    OTHER_CURRENCY = "other currency"
+    OUT_OF_STOCK = "out of stock"
+    NO_CURRENCY = "no currency"  # nobody has told us which money the merchant's prices are in
     GONE = "gone"  # the merchant no longer sells it
     RETIRED = "retired"  # the wine is no longer listed here
 
@@ -45,17 +48,6 @@ class Result:
     source_id: str
     outcome: Outcome | None
     kept: Kept | None
-
-
-class FileWord(NamedTuple):
-    """Digests of what a catalogue file says a listing is, and of what it asks for it, for the next file to compare.
-
-    `n` is the number of its row: where several rows are one wine, it is their order within the one time of the file.
-    """
-
-    said: int
-    asked: int
-    n: int
 
 
 class MismatchError(Exception):
@@ -91,18 +83,22 @@ def record(
         left = sorted(listings.keys() - {ask.source_id for ask in asks} - set(doubted))
         withdrawn = [source_id for source_id in left if _withdraw(listings[source_id], gone_at or now)]
         _match(merchant, listings.values())
-        listing_rows.write([listing for id_, listing in listings.items() if _state(listing) != before[id_]])
-        _lock_wines(listings.values())
+        changed = [listing for source_id, listing in listings.items() if _state(listing) != before[source_id]]
+        listing_rows.write(changed)
+        wines = _lock_wines(listings.values(), before)
         kept = [_why_kept(listings[ask.source_id], ask) for ask in asks]
         observed = [ask for ask, why in zip(asks, kept, strict=True) if why is None]
-        lowest = _lowest(merchant, {listings[ask.source_id].wine_id for ask in observed}) if words else {}
-        of_several = {id_: one for id_, one in lowest.items() if one.listings > 1}
+        reasons = {ask.source_id: why for ask, why in zip(asks, kept, strict=True) if why}
+        prices = [_observation(listings[ask.source_id], ask) for ask in observed]
+        rows = _rows(listings, asks, words or {})
+        numbers = [rows.get(ask.source_id) for ask in observed]
+        ends = _ends(changed, before, reasons, rows, now)
+        # Where a row of the file asks a price, that is what stands for the wine, and nothing ends.
+        priced = {seen.wine_id for seen, n in zip(prices, numbers, strict=True) if n is not None}
+        delisting.end_offers(merchant, [end for end in ends if end.wine_id not in priced], wines, attributes, now)
         outcomes = record_observations(
             merchant=merchant,
-            observations=[
-                _observation(listings[ask.source_id], ask, of_several, words[ask.source_id] if words else None)
-                for ask in observed
-            ],
+            observations=file_order.in_order(merchant, prices, numbers),
             attributes=attributes,
             own_attributes=[{"listing": ask.source_id} for ask in observed],
             now=now,
@@ -116,45 +112,39 @@ def leave_file(
     *,
     merchant: Merchant,
     source_ids: Sequence[str],
-    unavailable: bool,
+    gone: str | None,
     at: datetime,
     attributes: Mapping[str, str],
     now: datetime,
 ) -> list[str]:
-    """Listings that a file no longer has, as of `at`; if that makes them `unavailable`, nothing is asked for them.
+    """Listings that a file no longer has, as of `at`; if that means that they are `gone`, and why, they have no price.
 
-    Returns the wines that this leaves without a listing in the merchant's file: their offers are to be withdrawn. What
-    another listing is as well is asked for at that one's price.
+    Returns the wines whose offers ended by it.
     """
     with transaction.atomic():
         rows = Listing.objects.select_for_update(of=("self",)).order_by("source_id")
         left = list(rows.filter(merchant=merchant, source_id__any_of=source_ids))
         for listing in left:
             listing.in_file, listing.file_said, listing.file_asked = False, None, None
-            if unavailable:
+            if gone:
                 _withdraw(listing, at)
         listing_rows.write(left)
-        if not unavailable:
+        if not gone:
             return []
-        _lock_wines(left)
-        wines = {listing.wine_id for listing in left if listing.wine_id and listing.price is None}
-        lowest = _lowest(merchant, wines)
-        retired = {listing.wine_id for listing in left if listing.wine and listing.wine.retired_at}
-        record_observations(
-            merchant=merchant,
-            observations=[Observation(id_, one.price, at) for id_, one in lowest.items() if id_ not in retired],
-            attributes=attributes,
-            now=now,
-        )
-    return sorted(wines - lowest.keys())
+        wines = _lock_wines(left, {})
+        ends = [End(listing.wine_id, at, gone) for listing in left if listing.wine_id and listing.price is None]
+        return delisting.end_offers(merchant, ends, wines, attributes, now)
 
 
 def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
     """A person says which wine a listing is, once and for all; its kept price is recorded. Raises MismatchError."""
     with transaction.atomic():
-        listing = Listing.objects.select_for_update(of=("self",)).select_related("merchant").get(pk=listing_id)
-        wine = Wine.objects.select_for_update(no_key=True).filter(pk=wine_id, retired_at__isnull=True).first()
-        if wine is None:
+        rows = Listing.objects.select_for_update(of=("self",)).select_related("merchant", "wine")
+        listing = rows.get(pk=listing_id)
+        before = _state(listing)
+        wines = _locked_wines({wine_id, listing.wine_id})
+        wine = wines.get(wine_id)
+        if wine is None or wine.retired_at:
             raise MismatchError("We do not list that wine, or no longer.")
         if against := matching.objection(as_listed(listing), candidate(wine)):
             raise MismatchError(against)
@@ -162,13 +152,16 @@ def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
         listing.save(update_fields=["wine", "matched_by", "set_aside_at"])
         if listing.occurred_at is None:
             return Result(listing.source_id, None, Kept.NO_PRICE)
+        attributes = {"matched_by": by, "listing": listing.source_id}
+        ends = delisting.ends(listing, was=before["wine_id"], why=Kept.NO_PRICE, since=listing.occurred_at)
+        delisting.end_offers(listing.merchant, ends, wines, attributes, now)
         ask = Ask(listing.source_id, as_listed(listing), listing.price, listing.currency, listing.occurred_at)
         if why := _why_kept(listing, ask):
             return Result(listing.source_id, None, why)
         [outcome] = record_observations(
             merchant=listing.merchant,
-            observations=[_observation(listing, ask, {}, None)],
-            attributes={"matched_by": by, "listing": listing.source_id},
+            observations=[_observation(listing, ask)],
+            attributes=attributes,
             now=now,
         )
         return Result(listing.source_id, outcome, None)
@@ -178,6 +171,15 @@ def set_aside(*, listing_id: int, now: datetime) -> bool:
     """A person says that a listing is no wine of ours. False when it was matched or set aside before."""
     waiting = Listing.objects.filter(pk=listing_id, wine__isnull=True, set_aside_at__isnull=True)
     return waiting.update(set_aside_at=now) == 1
+
+
+def observations_of(merchant: Merchant, asks: Sequence[Ask]) -> list[Observation]:
+    """The prices among these asks that would be recorded as the listings stand now; changes nothing."""
+    ids = [ask.source_id for ask in asks]
+    rows = Listing.objects.filter(merchant=merchant, source_id__in=ids).select_related("wine")
+    listings = {listing.source_id: listing for listing in rows}
+    known = [(listings[ask.source_id], ask) for ask in asks if ask.source_id in listings]
+    return [_observation(listing, ask) for listing, ask in known if _why_kept(listing, ask) is None]
 
 
 def suggestions(listing: Listing, *, most: int = 5) -> list[Candidate]:
@@ -228,6 +230,8 @@ def candidate(wine: Wine) -> Candidate:
 # --- How it is done ---------------------------------------------------------------------------------------------
 
 _SAID = ("title", "name", "vintage", "non_vintage", "pack", "size_ml", "gtin", "lwin", "said_wine_id", "unclear")
+_ASKED = ("wine_id", "price", "currency", "occurred_at")
+_State = dict[str, Any]  # a listing's fields by name, as they were
 
 
 def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: Collection[str]) -> dict[str, Listing]:
@@ -235,6 +239,8 @@ def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: 
 
     Each knows as `confirmed_at` the time of the last file that was taken whole.
     """
+    if gone is not None:
+        _lock_family(merchant, gone)
     ids = sorted(ask.source_id for ask in asks)
     assert len(set(ids)) == len(ids), "one ask for each listing"
     listing_rows.make(merchant, ids)
@@ -249,17 +255,32 @@ def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: 
     return {listing.source_id: listing for listing in rows.filter(meant, merchant=merchant)}
 
 
-def _lock_wines(listings: Iterable[Listing]) -> None:
-    """From now on none of the listings' wines can be retired, and each listing knows whether its wine was."""
-    ids = {listing.wine_id for listing in listings if listing.wine_id}
-    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=ids).order_by("id").defer("names")
-    wines = {wine.pk: wine for wine in rows}
+def _lock_family(merchant: Merchant, gone: str) -> None:
+    """Keep others from adding a listing that begins so: no row of it is there yet for us to lock and to take away."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"listings {merchant.pk} {gone}"])
+
+
+def _lock_wines(listings: Iterable[Listing], before: Mapping[str, _State]) -> dict[str, Wine]:
+    """From now on none of the listings' wines can be retired, and each listing knows whether its wine was.
+
+    Those that they were before are locked with them: their offers may end.
+    """
+    were = {state["wine_id"] for state in before.values()}
+    wines = _locked_wines({*were, *(listing.wine_id for listing in listings)})
     for listing in listings:
         if listing.wine_id:
             listing.wine = wines[listing.wine_id]
+    return wines
 
 
-def _state(listing: Listing) -> dict[str, object]:
+def _locked_wines(ids: Iterable[str | None]) -> dict[str, Wine]:
+    wanted = {id_ for id_ in ids if id_}
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=wanted).order_by("id").defer("names")
+    return {wine.pk: wine for wine in rows}
+
+
+def _state(listing: Listing) -> _State:
     return {name: getattr(listing, name) for name in listing_rows.COLUMNS}
 
 
@@ -275,11 +296,12 @@ def _describe(listing: Listing, ask: Ask, word: FileWord | None) -> None:
         if listing.matched_by != By.PERSON or _speaks_against(listing):
             listing.wine, listing.matched_by, listing.set_aside_at = None, "", None
         listing.file_said = None
-    if (listing.price, listing.currency) != (ask.price, ask.currency):
+    price = ask.price if ask.in_stock else None
+    if (listing.price, listing.currency) != (price, ask.currency):
         listing.file_asked = None
     if word is not None:
         listing.in_file, listing.file_said, listing.file_asked = True, word.said, word.asked
-    listing.price, listing.currency, listing.occurred_at = ask.price, ask.currency, ask.occurred_at
+    listing.price, listing.currency, listing.occurred_at = price, ask.currency, ask.occurred_at
 
 
 def _last_heard(listing: Listing) -> datetime | None:
@@ -293,10 +315,38 @@ def _last_heard(listing: Listing) -> datetime | None:
 def _withdraw(listing: Listing, when: datetime) -> bool:
     """Nothing is asked for it any more, unless that is older than what we know. Whether that is news."""
     heard = _last_heard(listing)
-    if listing.price is None or (heard is not None and when < heard):
+    if heard is not None and when < heard:
         return False
+    is_news = listing.price is not None
+    # Said again, it is later than what came in between.
     listing.price, listing.occurred_at, listing.file_asked = None, when, None
-    return True
+    return is_news
+
+
+def _rows(listings: Mapping[str, Listing], asks: Sequence[Ask], words: Mapping[str, FileWord]) -> dict[str, int]:
+    """The numbers of the file's rows that say what their listings say now, by source id."""
+    current = (ask.source_id for ask in asks if listings[ask.source_id].occurred_at == ask.occurred_at)
+    return {source_id: words[source_id].n for source_id in current if source_id in words}
+
+
+def _ends(
+    changed: Iterable[Listing],
+    before: Mapping[str, _State],
+    reasons: Mapping[str, Kept],
+    rows: Mapping[str, int],
+    now: datetime,
+) -> list[End]:
+    """What the changed listings speak of no longer. In a file that is so after all rows that come with these."""
+    last = max(rows.values(), default=0)
+    found: list[End] = []
+    for listing in changed:
+        was, why = before[listing.source_id], reasons.get(listing.source_id, Kept.GONE)
+        if any(getattr(listing, name) != was[name] for name in _ASKED):
+            since = listing.occurred_at or now
+            if listing.source_id in rows:
+                since = file_order.moment(since, last)
+            found += delisting.ends(listing, was=was["wine_id"], why=why, since=since)
+    return found
 
 
 def _speaks_against(listing: Listing) -> bool:
@@ -347,23 +397,6 @@ def _wines_for(listed: Sequence[Listed]) -> dict[str, Wine]:
     return {wine.pk: wine for mark in marks for wine in wines.filter(mark)}
 
 
-class _Lowest(NamedTuple):
-    price: Decimal
-    listings: int  # that are this wine
-
-
-def _lowest(merchant: Merchant, wine_ids: Collection[str | None]) -> dict[str, _Lowest]:
-    """The lowest price that the merchant's files ask for each of these wines, where they ask any."""
-    rows = Listing.objects.filter(
-        merchant=merchant, wine__pk__any_of=wine_ids, in_file=True, file_asked__isnull=False, price__isnull=False
-    )
-    prices: dict[str, list[Decimal]] = {}
-    for wine_id, price in rows.filter(currency=PRICE_CURRENCY).values_list("wine_id", "price"):
-        assert price is not None  # by the filter
-        prices.setdefault(wine_id, []).append(price)
-    return {wine_id: _Lowest(min(asked), len(asked)) for wine_id, asked in prices.items()}
-
-
 def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
     """Why this price is not to be recorded for the listing's wine, or None when it is."""
     if listing.wine is None:
@@ -375,17 +408,14 @@ def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
         return Kept.UNMATCHED
     if listing.wine.retired_at:
         return Kept.RETIRED
+    if not ask.in_stock:
+        return Kept.OUT_OF_STOCK
     if ask.price is None:
         return Kept.NO_PRICE
-    return None if ask.currency == PRICE_CURRENCY else Kept.OTHER_CURRENCY
+    return None if ask.currency in CURRENCIES else Kept.NO_CURRENCY
 
 
-def _observation(listing: Listing, ask: Ask, of_several: Mapping[str, _Lowest], word: FileWord | None) -> Observation:
+def _observation(listing: Listing, ask: Ask) -> Observation:
     assert listing.wine_id is not None  # _why_kept has seen to both
     assert ask.price is not None
-    lowest = of_several.get(listing.wine_id)
-    # An older ask is about a time of which the other listings say nothing.
-    if lowest is None or word is None or listing.occurred_at != ask.occurred_at:
-        return Observation(listing.wine_id, ask.price, ask.occurred_at)
-    # Another row of the file may have said something of this wine at this time; what is known now is later.
-    return Observation(listing.wine_id, lowest.price, ask.occurred_at + timedelta(microseconds=word.n))
+    return Observation.of(listing.wine_id, ask.price, ask.currency, ask.occurred_at)

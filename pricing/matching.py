@@ -47,13 +47,17 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A listing with the merchant's own id of it, and what is asked for it: no price when there is none."""
+    """A listing with the merchant's own id of it, and what is asked for it: no price when there is none.
+
+    What is not `in_stock` can be bought at no price, whatever it says.
+    """
 
     source_id: str
     listed: Listed
     price: Decimal | None
     currency: str
     occurred_at: datetime
+    in_stock: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,27 +5,33 @@ pricing_pricehistory is a projection of the message log, appended to by the pric
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
 from pricing import lookups
 from pricing.catalogue_models import CatalogueFile, CataloguePiece, CatalogueRemark, CatalogueSettings
+from pricing.contract import CURRENCIES
 from pricing.matching import By
 
 __all__ = [
+    "Availability",
     "CatalogueFile",
     "CataloguePiece",
     "CatalogueRemark",
     "CatalogueSettings",
+    "ExchangeRate",
     "FeedAnswer",
     "FeedKey",
     "FeedRate",
     "HeldPrice",
+    "IgnoredWebhook",
     "Listing",
     "Merchant",
     "Offer",
     "PriceHistory",
+    "RawBody",
     "SigningSecret",
     "Wine",
     "lookups",
@@ -33,6 +39,40 @@ __all__ = [
 
 # numeric(10, 2): up to 99,999,999.99. The dearest bottle ever sold cost half a million.
 PRICE_DIGITS, PRICE_DECIMALS = 10, 2
+# In other money a bottle costs more: 26,000 dong are a dollar.
+NATIVE_DIGITS = 14
+
+
+def validate_currency(code: str) -> None:
+    if code not in CURRENCIES:
+        raise ValidationError("That is no ISO 4217 code of a currency in use, such as EUR.")
+
+
+def native_is_whole(name: str) -> models.CheckConstraint:
+    """A native price has its currency, and a currency its price; dollars are not native."""
+    neither = Q(native_price__isnull=True, native_currency="")
+    both = Q(native_price__gt=0, native_currency__regex=r"^[A-Z]{3}$") & ~Q(native_currency="USD")
+    return models.CheckConstraint(name=name, condition=neither | both)
+
+
+class ExchangeRate(models.Model):
+    """What one euro was worth on a day, as the ECB publishes it. Written by `manage.py load_rates`."""
+
+    currency = models.CharField(max_length=3)
+    day = models.DateField()
+    per_eur = models.DecimalField(max_digits=18, decimal_places=8, help_text="Units of the currency for one euro.")
+    source = models.CharField(max_length=40)
+
+    class Meta:
+        ordering = ("-day", "currency")
+        constraints = (
+            # In this order it is also the index that finds the last day before another.
+            models.UniqueConstraint(name="pricing_exchangerate_identity", fields=["currency", "day"]),
+            models.CheckConstraint(name="pricing_exchangerate_positive", condition=Q(per_eur__gt=0)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.day}: 1 EUR = {self.per_eur} {self.currency}"
 
 
 class Merchant(models.Model):
@@ -40,7 +80,10 @@ class Merchant(models.Model):
     name = models.CharField(max_length=120, unique=True)
     website = models.URLField(blank=True)
     currency = models.CharField(
-        max_length=3, blank=True, help_text="ISO 4217 code of the prices that come without one, such as a shop's."
+        max_length=3,
+        blank=True,
+        validators=[validate_currency],
+        help_text="ISO 4217 code of the prices that come without one, such as a shop's.",
     )
     unsaid_size_ml = models.PositiveIntegerField(
         null=True,
@@ -168,12 +211,24 @@ class Offer(models.Model):
     occurred_at = models.DateTimeField(help_text="When the merchant says this price came to be.")
     event_id = models.TextField(help_text="The event that announced this price.")
     updated_at = models.DateTimeField(db_default=Now(), help_text="When we last changed this row.")
-    seen_at = models.DateTimeField(help_text="The latest time the merchant confirmed this price.")
+    seen_at = models.DateTimeField(help_text="The latest time the merchant confirmed this price, or its absence.")
+    native_price = models.DecimalField(
+        max_digits=NATIVE_DIGITS,
+        decimal_places=PRICE_DECIMALS,
+        null=True,
+        blank=True,
+        help_text="What the merchant asks, where that is not dollars.",
+    )
+    native_currency = models.CharField(max_length=3, blank=True, db_default="")
+    withdrawn_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when it is not offered. The price is what it was."
+    )
 
     class Meta:
         constraints = (
             models.UniqueConstraint(name="pricing_offer_identity", fields=["wine", "merchant"]),
             models.CheckConstraint(name="pricing_offer_price", condition=Q(price_usd__gt=0)),
+            native_is_whole("pricing_offer_native"),
         )
 
     def __str__(self) -> str:
@@ -203,22 +258,81 @@ class PriceHistory(models.Model):
         return f"{self.wine_id} {self.observed_at:%Y-%m-%d}: ${self.price_usd}"
 
 
+class Availability(models.Model):
+    """When a merchant stopped to offer a wine and when it offered it again: the gaps in the price history.
+
+    Append-only and rebuilt from the message log, as the price history is, by the same subscription.
+    """
+
+    wine = models.ForeignKey(Wine, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False)
+    merchant_id = models.CharField(max_length=40)
+    price_usd = models.DecimalField(
+        max_digits=PRICE_DIGITS,
+        decimal_places=PRICE_DECIMALS,
+        null=True,
+        help_text="What it cost when it came back; empty when it went.",
+    )
+    observed_at = models.DateTimeField(help_text="The event's occurred_at.")
+    event_id = models.TextField()
+    recorded_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        verbose_name_plural = "availability"
+        indexes = (models.Index(name="pricing_availability_of_wine", fields=["wine", "observed_at"]),)
+        constraints = (
+            models.CheckConstraint(
+                name="pricing_availability_price", condition=Q(price_usd__isnull=True) | Q(price_usd__gt=0)
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.wine_id} {self.observed_at:%Y-%m-%d}: {'gone' if self.price_usd is None else 'back'}"
+
+
 class HeldPrice(models.Model):
-    """A price too far from the last one to act on unasked; a person releases or rejects it."""
+    """A price that cannot stand unasked: too far from the last one, or in a currency without a rate.
+
+    A person releases or rejects it; what lacks a rate is also released by itself when the rate is loaded.
+    """
+
+    class Cause(models.TextChoices):
+        JUMP = "jump", "Far from the last price"
+        NO_RATE = "no_rate", "No exchange rate"
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT)
     wine = models.ForeignKey(Wine, on_delete=models.PROTECT)
-    price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
-    last_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS)
+    cause = models.CharField(max_length=10, choices=Cause, default=Cause.JUMP, db_default="jump")
+    price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
+    native_price = models.DecimalField(
+        max_digits=NATIVE_DIGITS,
+        decimal_places=PRICE_DECIMALS,
+        null=True,
+        blank=True,
+        help_text="What the merchant asks, where that is not dollars.",
+    )
+    native_currency = models.CharField(max_length=3, blank=True, db_default="")
+    last_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
     occurred_at = models.DateTimeField()
+    seen_at = models.DateTimeField(null=True, blank=True, help_text="When the merchant last said it again meanwhile.")
     reason = models.CharField(max_length=200)
+    attributes = models.JSONField(default=dict, db_default={}, help_text="For the event, if it is released.")
     held_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("-held_at",)
+        indexes = (models.Index(name="pricing_heldprice_of_wine", fields=["merchant", "wine"]),)
+        constraints = (
+            native_is_whole("pricing_heldprice_native"),
+            models.CheckConstraint(
+                name="pricing_heldprice_price",
+                condition=Q(price_usd__isnull=False) | Q(native_price__isnull=False),
+            ),
+        )
 
     def __str__(self) -> str:
-        return f"{self.wine_id} at {self.merchant_id}: ${self.price_usd} after ${self.last_price_usd}"
+        said = f"{self.native_currency} {self.native_price}" if self.native_currency else f"${self.price_usd}"
+        after = f" after ${self.last_price_usd}" if self.last_price_usd is not None else ""
+        return f"{self.wine_id} at {self.merchant_id}: {said}{after}"
 
 
 class Listing(models.Model):
@@ -241,7 +355,7 @@ class Listing(models.Model):
     unclear = models.CharField(max_length=500, blank=True, help_text="What of it cannot be read for certain.")
     wine = models.ForeignKey(Wine, on_delete=models.PROTECT, null=True, blank=True, related_name="listings")
     matched_by = models.CharField(max_length=10, blank=True, choices=[(by.value, by.value) for by in By])
-    price = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
+    price = models.DecimalField(max_digits=NATIVE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
     currency = models.CharField(max_length=3, blank=True)
     occurred_at = models.DateTimeField(null=True, help_text="The merchant's time of what is kept here.")
     set_aside_at = models.DateTimeField(null=True, blank=True, help_text="A person said that it is no wine of ours.")
@@ -292,6 +406,49 @@ class FeedAnswer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.merchant_id} {self.key}"
+
+
+class RawBody(models.Model):
+    """What a merchant sent, byte for byte as far as it is kept, so that a mended adapter can read it again.
+
+    Events made from it name it in their attribute `raw_body`. Headers are kept without credentials and signatures.
+    """
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, db_index=False)
+    source = models.CharField(max_length=20, help_text="The way in: price-changes, shopify, woocommerce.")
+    headers = models.JSONField()
+    body = models.BinaryField()
+    size = models.PositiveIntegerField(help_text="Bytes as sent; more than are kept when it was long.")
+    received_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "raw bodies"
+        ordering = ("-id",)
+        indexes = (models.Index(name="pricing_rawbody_age", fields=["received_at"]),)
+
+    def __str__(self) -> str:
+        return f"{self.source} of {self.merchant_id}, {self.size} bytes"
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.body) == self.size
+
+
+class IgnoredWebhook(models.Model):
+    """How many webhooks a merchant's shop sends that are about no product, and the last one's topic."""
+
+    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, db_index=False)
+    system = models.CharField(max_length=12)
+    count = models.PositiveIntegerField()
+    last_topic = models.CharField(max_length=100, blank=True)
+    last_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-last_at",)
+        constraints = (models.UniqueConstraint(name="pricing_ignoredwebhook_identity", fields=["merchant", "system"]),)
+
+    def __str__(self) -> str:
+        return f"{self.merchant_id}, {self.system}: {self.count}"
 
 
 class FeedRate(models.Model):

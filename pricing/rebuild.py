@@ -1,4 +1,4 @@
-"""Deriving the price history again from the message log, while the system runs.
+"""Deriving the price history and its gaps again from the message log, while the system runs.
 
 Guarantee: touches only rows of events that the log holds and that had been applied when it began; what workers append
 meanwhile, and what is older than the log, stays. Each thousand wines are one transaction. Called by the command.
@@ -13,27 +13,58 @@ from dataclasses import dataclass
 from django.db import connection, transaction
 
 from jobs.catalog import applied_messages
-from pricing.history import COLUMNS, CONTRACT, FROM_BODIES
+from pricing.history import AVAILABILITY_COLUMNS, AVAILABILITY_FROM_BODIES, COLUMNS, CONTRACT, FROM_BODIES
 
 CONSUMER = "price-history"
 WINES_AT_ONCE = 1_000
 
-DERIVED = FROM_BODIES.replace("%(bodies)s::jsonb", "(SELECT jsonb_agg(body ORDER BY id) FROM applied {which})")
-DERIVED_ALL, DERIVED_SOME = DERIVED.replace("{which}", ""), DERIVED.replace("{which}", "WHERE key = ANY(%(keys)s)")
-DIFFERENCE = f"""
-WITH derived ({COLUMNS}) AS ({DERIVED_ALL}),
-kept AS (SELECT {COLUMNS} FROM pricing_pricehistory WHERE wine_id IN (SELECT key FROM applied)),
+
+@dataclass(frozen=True)
+class Projection:
+    """A table, its columns, and the SELECT that makes its rows of the bodies of messages."""
+
+    table: str
+    columns: str
+    from_bodies: str
+
+    def derived(self, which: str = "") -> str:
+        bodies = "(SELECT jsonb_agg(body ORDER BY id) FROM applied {which})".replace("{which}", which)
+        return self.from_bodies.replace("%(bodies)s::jsonb", bodies)
+
+    def insertion(self) -> str:
+        return f"INSERT INTO {self.table} ({self.columns}) " + self.derived("WHERE key = ANY(%(keys)s)")
+
+    def removal(self) -> str:
+        return REMOVAL.format(table=self.table)
+
+    def difference(self) -> str:
+        kept, derived = (", ".join(f"{row}.{name}" for name in self.columns.split(", ")) for row in ("kept", "d"))
+        return DIFFERENCE.format(
+            table=self.table, columns=self.columns, derived=self.derived(), kept_row=kept, derived_row=derived
+        )
+
+
+PROJECTIONS = (
+    Projection("pricing_pricehistory", COLUMNS, FROM_BODIES),
+    Projection("pricing_availability", AVAILABILITY_COLUMNS, AVAILABILITY_FROM_BODIES),
+)
+REMOVAL = """
+DELETE FROM {table} WHERE wine_id = ANY(%(keys)s)
+  AND event_id IN (SELECT event_id FROM applied WHERE key = ANY(%(keys)s))
+"""
+DIFFERENCE = """
+WITH derived ({columns}) AS ({derived}),
+kept AS (SELECT {columns} FROM {table} WHERE wine_id IN (SELECT key FROM applied)),
 log AS (SELECT event_id FROM applied)
 SELECT (SELECT count(*) FROM derived),
        (SELECT count(*) FROM derived d WHERE NOT EXISTS (SELECT FROM kept WHERE kept.event_id = d.event_id)),
        (SELECT count(*) FROM kept JOIN derived d USING (event_id)
-         WHERE (kept.wine_id, kept.merchant_id, kept.price_usd, kept.observed_at, kept.late)
-            IS DISTINCT FROM (d.wine_id, d.merchant_id, d.price_usd, d.observed_at, d.late)),
+         WHERE ({kept_row}) IS DISTINCT FROM ({derived_row})),
        (SELECT count(*) - count(DISTINCT event_id) FROM kept WHERE event_id IN (SELECT event_id FROM log))
          + (SELECT count(*) FROM kept WHERE event_id IN (SELECT event_id FROM log)
               AND event_id NOT IN (SELECT event_id FROM derived)),
        (SELECT count(*) FROM kept WHERE event_id NOT IN (SELECT event_id FROM log))
-"""  # noqa: S608  (constants)
+"""
 
 
 @dataclass(frozen=True)
@@ -58,8 +89,11 @@ class Difference:
 def difference(*, wines: Sequence[str] | None) -> Iterator[Difference]:
     """Compare first; within this block `replace` may follow on the same reading of the log."""
     with applied_messages(CONSUMER, wines), connection.cursor() as cursor:
-        cursor.execute(DIFFERENCE, CONTRACT)
-        yield Difference(*cursor.fetchone())
+        counts = []
+        for projection in PROJECTIONS:
+            cursor.execute(projection.difference(), CONTRACT)
+            counts.append(cursor.fetchone())
+        yield Difference(*map(sum, zip(*counts, strict=True)))
 
 
 def replace(*, progress: Callable[[int, int], None]) -> None:
@@ -70,13 +104,7 @@ def replace(*, progress: Callable[[int, int], None]) -> None:
         for start in range(0, len(keys), WINES_AT_ONCE):
             some = keys[start : start + WINES_AT_ONCE]
             with transaction.atomic():
-                cursor.execute(
-                    "DELETE FROM pricing_pricehistory WHERE wine_id = ANY(%(keys)s)"
-                    " AND event_id IN (SELECT event_id FROM applied WHERE key = ANY(%(keys)s))",
-                    {"keys": some},
-                )
-                cursor.execute(
-                    f"INSERT INTO pricing_pricehistory ({COLUMNS}) {DERIVED_SOME}",
-                    {"keys": some, **CONTRACT},
-                )
+                for each in PROJECTIONS:
+                    cursor.execute(each.removal(), {"keys": some})
+                    cursor.execute(each.insertion(), {"keys": some, **CONTRACT})
             progress(min(start + WINES_AT_ONCE, len(keys)), len(keys))

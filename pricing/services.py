@@ -1,7 +1,7 @@
 """Price intake: what a merchant observed becomes offers, events and held prices, in one transaction.
 
 Guarantee: offers, messages and held prices of one call are committed together or not at all, and for one wine the
-order of message ids is the order of commits. Called by the feed's view and by the release of a held price.
+order of message ids is the order of commits. Called by the feeds, by listings and by the release of held prices.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from django.db import transaction
 
 from jobs import outbox
 from jobs.messages import NewMessage, new_event_id
-from pricing import offers, rules
+from pricing import holding, offers, rates, rules
 from pricing.contract import PRICE_CURRENCY
-from pricing.events import LATE_PRICE_OBSERVED, PRICE_CHANGED, PriceChanged
+from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, PRICE_CHANGED, AvailabilityChanged, PriceChanged
+from pricing.holding import Hold
 from pricing.models import HeldPrice, Merchant, Wine
 from pricing.rules import Observation, Standing, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one observation; `event_id` when it was published, as the price now or as a late one."""
+    """What became of one observation; `event_id` when it was published, as the price now, as a return or as late."""
 
     wine_id: str
     verdict: Verdict
@@ -55,7 +56,8 @@ def record_observations(
     `attributes` go with every event that this makes, `own_attributes[i]` with that of observation i.
 
     All or nothing: raises UnknownWineError before anything is written. One wine may come several times and is
-    then judged in the order of `occurred_at`. `trusted`: a person vouches for the prices, so that none is held.
+    then judged in the order of `occurred_at`. Other money is converted by the rate of its day; what has none is held.
+    `trusted`: a person vouches for the prices, so that no jump is held, and the last rate will do, however old.
     """
     with transaction.atomic(savepoint=False):
         # First of all, and in one order for everybody. Until commit nobody else can draw a message id for these
@@ -63,6 +65,7 @@ def record_observations(
         wines = _lock_wines(observations)
         # A statement of its own: it must see what was committed while we waited for the lock.
         standings = offers.read(merchant, wines)
+        observations = rates.convert(observations, any_age=trusted)
         intake = _Intake(
             merchant=merchant,
             wines=wines,
@@ -101,22 +104,30 @@ class _Intake:
     hold_factor: Decimal | None
     changed: set[str] = field(default_factory=set)
     messages: list[NewMessage] = field(default_factory=list)
-    held: list[HeldPrice] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
 
     def take(self, observation: Observation, own_attributes: Mapping[str, str]) -> Outcome:
         wine_id = observation.wine_id
         standing = self.standings.get(wine_id)
+        attributes = {**self.attributes, **own_attributes}
         verdict = rules.judge(observation, standing, hold_factor=self.hold_factor)
         event_id = None
         if verdict is Verdict.APPLIED:
-            event_id = self._announce(PRICE_CHANGED, observation, standing, own_attributes)
+            event_id = self._announce(PRICE_CHANGED, observation, standing, attributes)
+            if standing and standing.withdrawn_at:
+                self._announce_return(observation, standing, attributes, price_event_id=event_id)
             self._stand(wine_id, rules.applied(observation, event_id=event_id, now=self.now))
         elif verdict is Verdict.STALE:
-            event_id = self._announce(LATE_PRICE_OBSERVED, observation, standing, own_attributes)
+            event_id = self._announce(LATE_PRICE_OBSERVED, observation, standing, attributes)
+        elif verdict is Verdict.NO_RATE:
+            self.holds.append(Hold(HeldPrice.Cause.NO_RATE, observation, standing, attributes))
+        elif standing and verdict is Verdict.RETURNED:
+            event_id = self._announce_return(observation, standing, attributes)
+            self._stand(wine_id, rules.returned(standing, observation, event_id=event_id, now=self.now))
         elif standing and verdict is Verdict.UNCHANGED:
             self._stand(wine_id, rules.seen_again(standing, observation))
         elif standing and verdict is Verdict.HELD:
-            self._hold(observation, standing)
+            self.holds.append(Hold(HeldPrice.Cause.JUMP, observation, standing, attributes))
         return Outcome(wine_id, verdict, event_id)
 
     def _stand(self, wine_id: str, standing: Standing) -> None:
@@ -125,8 +136,9 @@ class _Intake:
             self.changed.add(wine_id)
 
     def _announce(
-        self, type_: str, observation: Observation, standing: Standing | None, own_attributes: Mapping[str, str]
+        self, type_: str, observation: Observation, standing: Standing | None, attributes: Mapping[str, str]
     ) -> str:
+        assert observation.price_usd is not None  # what has no rate is held
         event = PriceChanged(
             event_id=new_event_id(),
             wine_id=observation.wine_id,
@@ -136,34 +148,34 @@ class _Intake:
             new_price_usd=observation.price_usd,
             currency=PRICE_CURRENCY,
             occurred_at=observation.occurred_at,
+            native_price=observation.native_price,
+            native_currency=observation.native_currency,
         )
-        self.messages.append(event.as_message(type_, {**self.attributes, **own_attributes}))
+        self.messages.append(event.as_message(type_, attributes))
         return event.event_id
 
-    def _hold(self, observation: Observation, standing: Standing) -> None:
-        self.held.append(
-            HeldPrice(
-                merchant=self.merchant,
-                wine=self.wines[observation.wine_id],
-                price_usd=observation.price_usd,
-                last_price_usd=standing.price_usd,
-                occurred_at=observation.occurred_at,
-                reason=f"More than {self.hold_factor} times the last price, or less than a {self.hold_factor}th of it.",
-            )
+    def _announce_return(
+        self, observation: Observation, standing: Standing, attributes: Mapping[str, str], *, price_event_id: str = ""
+    ) -> str:
+        """At the price it had, or behind the event of another one."""
+        new_price = observation.price_usd if price_event_id else standing.price_usd
+        assert new_price is not None  # a price that was announced is in dollars
+        event = AvailabilityChanged(
+            event_id=new_event_id(),
+            type=OFFER_RETURNED,
+            wine_id=observation.wine_id,
+            wine_name=self.wines[observation.wine_id].full_name,
+            merchant_id=self.merchant.pk,
+            price_usd=new_price,
+            occurred_at=observation.occurred_at,
+            price_event_id=price_event_id,
         )
+        self.messages.append(event.as_message(attributes))
+        return event.event_id
 
     def write(self) -> None:
         if self.changed:
             offers.write(self.merchant, {wine_id: self.standings[wine_id] for wine_id in self.changed})
-        if self.held:
-            self._write_held()
+        if self.holds:
+            holding.write(self.merchant, self.holds, factor=self.hold_factor)
         outbox.publish(self.messages)
-
-    def _write_held(self) -> None:
-        """A feed repeats its prices every night; a person needs to look at each only once."""
-        wine_ids = [price.wine_id for price in self.held]
-        known = set(
-            HeldPrice.objects.filter(merchant=self.merchant, wine__in=wine_ids).values_list("wine_id", "price_usd")
-        )
-        fresh = {(price.wine_id, price.price_usd): price for price in self.held}
-        HeldPrice.objects.bulk_create([price for identity, price in fresh.items() if identity not in known])

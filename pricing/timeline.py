@@ -1,31 +1,36 @@
 """What a wine cost over time: the best price over its merchants, as steps. Pure; imports no Django.
 
-A merchant's price holds until it names another, so each one's last price is carried forward and the lowest of them
-is the best. Used by selectors.py and by whoever explains a target.
+A merchant's price holds until it names another or withdraws the offer, so each one's last price is carried forward and
+the lowest of them is the best. Where nobody offers, a step ends before the next begins. Used by selectors.py and by
+whoever explains a target.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One merchant named one price at one time."""
+    """One merchant named one price at one time; None: it offers the wine no longer."""
 
     at: datetime
     merchant_id: str
-    price_usd: Decimal
+    price_usd: Decimal | None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From `at` on, until the next step, this was the best price and this merchant asked it."""
+    """From `at` on, until the next step, this was the best price and this merchant asked it.
+
+    With an `until` it ended then, and nobody offered the wine before the next step, or since.
+    """
 
     at: datetime
     merchant_id: str
     price_usd: Decimal
+    until: datetime | None = None
 
 
 def best_price_steps(observations: Iterable[Observation], *, since: datetime, until: datetime) -> list[Step]:
@@ -39,24 +44,32 @@ def best_price_steps(observations: Iterable[Observation], *, since: datetime, un
     for seen in sorted(observations, key=lambda observation: observation.at):
         if seen.at > until:
             break
-        asked[seen.merchant_id] = seen.price_usd
-        lowest = min(asked.values())
-        last = steps[-1] if steps else None
-        if last and last.price_usd == lowest and asked[last.merchant_id] == lowest:
-            continue
-        merchant_id = min(merchant for merchant, price in asked.items() if price == lowest)
-        step = Step(max(seen.at, since), merchant_id, lowest)
-        if last and last.at == step.at:
-            steps[-1] = step  # nobody could buy at a price that was replaced at once
+        at = max(seen.at, since)
+        if seen.price_usd is None:
+            asked.pop(seen.merchant_id, None)
         else:
-            steps.append(step)
+            asked[seen.merchant_id] = seen.price_usd
+        lowest = min(asked.values(), default=None)
+        if steps and steps[-1].until == at:  # gone and there again at once: never gone
+            steps[-1] = replace(steps[-1], until=None)
+        last = steps[-1] if steps and steps[-1].until is None else None
+        if last and last.price_usd == lowest and asked.get(last.merchant_id) == lowest:
+            continue
+        if last and last.at == at:
+            steps.pop()  # nobody could buy at a price that was replaced at once
+        if lowest is not None:
+            steps.append(Step(at, min(merchant for merchant, price in asked.items() if price == lowest), lowest))
+        elif steps and steps[-1].until is None:
+            steps[-1] = replace(steps[-1], until=at)
     return steps
 
 
 def price_at(steps: Sequence[Step], when: datetime) -> Decimal | None:
-    """The best price at that time; None before the first step."""
+    """The best price at that time; None before the first step, and while nobody offered."""
     holding = [step for step in steps if step.at <= when]
-    return holding[-1].price_usd if holding else None
+    if not holding or (holding[-1].until is not None and holding[-1].until <= when):
+        return None
+    return holding[-1].price_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +95,11 @@ class TargetMeaning:
 def meaning_of_target(steps: Sequence[Step], target: Decimal) -> TargetMeaning:
     """Explain `target` by the steps. `times_seen` counts each stay at or below it once, the present one included."""
     prices = [step.price_usd for step in steps]
-    met = [price <= target for price in prices]
+    # A gap ends a stay.
+    met = [here for step in steps for here in (step.price_usd <= target, *([] if step.until is None else [False]))]
     return TargetMeaning(
         target=target,
-        now=prices[-1] if prices else None,
+        now=_now(steps),
         low=min(prices, default=None),
         high=max(prices, default=None),
         times_seen=sum(here and not before for before, here in zip([False, *met], met, strict=False)),
@@ -94,11 +108,16 @@ def meaning_of_target(steps: Sequence[Step], target: Decimal) -> TargetMeaning:
 
 def suggested_targets(steps: Sequence[Step]) -> list[Decimal]:
     """Up to three below the price now, highest first: 5 and 10 per cent below it, and the lowest of the steps."""
-    if not steps:
+    now = _now(steps)
+    if now is None:
         return []
-    now, low = steps[-1].price_usd, min(step.price_usd for step in steps)
+    low = min(step.price_usd for step in steps)
     below = {_round(now * factor) for factor in (Decimal("0.95"), Decimal("0.90"))} | {low}
     return sorted((price for price in below if 0 < price < now), reverse=True)
+
+
+def _now(steps: Sequence[Step]) -> Decimal | None:
+    return steps[-1].price_usd if steps and steps[-1].until is None else None
 
 
 def _round(price: Decimal) -> Decimal:

@@ -8,13 +8,25 @@ from jobs.subscriptions import External, Route
 from pricing import history
 from pricing.catalogues import turns
 from pricing.catalogues.files import REFRESH_CATALOGUE
-from pricing.events import LATE_PRICE_OBSERVED, PRICE_CHANGED
+from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED
 
 ROUTES = [
-    # Appends every price to the wine's time series. In order, so that the series reads as it happened.
-    Route("price-history", (PRICE_CHANGED, LATE_PRICE_OBSERVED), history.append, ordered=True, batch=500),
+    # Appends every price, and the end of every offer, to the wine's time series. In order, so that it reads as it was.
+    Route(
+        "price-history",
+        (PRICE_CHANGED, LATE_PRICE_OBSERVED, OFFER_WITHDRAWN, OFFER_RETURNED),
+        history.append,
+        ordered=True,
+        batch=500,
+    ),
     # Decides who hears about a price. In order per wine: a late drop must not be judged after the rise that followed.
-    Route("alert-matching", (PRICE_CHANGED, ALERT_CREATED), matching.match, ordered=True, batch=200),
+    Route(
+        "alert-matching",
+        (PRICE_CHANGED, OFFER_WITHDRAWN, OFFER_RETURNED, ALERT_CREATED),
+        matching.match,
+        ordered=True,
+        batch=200,
+    ),
     # Sends the mails. Each stands for itself, so none waits for another.
     Route(
         "notification-delivery",

@@ -67,6 +67,36 @@ UNKNOWN_HANDLER_DELAY = timedelta(seconds=30)
 NOTIFY_INTERVAL = timedelta(milliseconds=5)
 QUEUE_ROUTES = "winecellar.routes"
 
+# --- The schedule and its alarms ------------------------------------------------------------------------------
+
+SCHEDULE = "winecellar.schedule"
+# How often a scheduler looks for what was asked for by hand and for locks that ran out; slots it meets exactly.
+SCHEDULER_POLL_INTERVAL = timedelta(seconds=5)
+# Runs that one scheduler process has under way at once, each a process of its own.
+SCHEDULER_RUNS_AT_ONCE = env.int("SCHEDULER_RUNS_AT_ONCE", default=3)
+# A slot noticed later than this was missed: longer than a restart takes, shorter than anybody should wait in doubt.
+SCHEDULE_LATE_AFTER = timedelta(minutes=5)
+# Before attempt n + 1 at a slot a random wait in [0, base * 2**(n-1)]: 1, 2, 4 min. Nobody waits for a nightly job.
+SCHEDULE_RETRY_BASE = timedelta(minutes=1)
+# Runs and closed incidents are kept for a year and a month, to compare with the same season.
+SCHEDULE_RETENTION = timedelta(days=400)
+# How often the watchman looks at every alarm.
+WATCHMAN_INTERVAL = timedelta(seconds=15)
+# A scheduler or watchman silent for so long is missed: many looks, and longer than a deployment's restart.
+PROCESS_SILENT_AFTER = timedelta(minutes=3)
+# A run is slow at this many times its usual time (the median of the last runs), but never below the floor.
+SLOW_RUN_FACTOR = 3
+SLOW_RUN_FLOOR = timedelta(minutes=1)
+# A condition must be over for so long before its incident closes, so that one which flaps is one incident.
+INCIDENT_CLOSES_AFTER = timedelta(minutes=5)
+# Who gets a mail when an incident opens; nobody: it is logged and shown in the admin.
+ALARM_MAIL_TO = env.list("ALARM_MAIL_TO", default=[])
+# An outside monitor in the manner of healthchecks.io: <url>/<job name>, with /start before and /fail after a failure.
+# It notices what we cannot say ourselves: that everything is down.
+MONITOR_PING_URL = env.str("MONITOR_PING_URL", default="").rstrip("/")
+MONITOR_WATCHMAN_INTERVAL = timedelta(minutes=1)  # how often the watchman pings, while all its looks succeed
+MONITOR_TIMEOUT = timedelta(seconds=5)  # a ping that takes longer is given up; nothing depends on it
+
 # --- Feeds ----------------------------------------------------------------------------------------------------
 
 FEED_MAX_BODY_BYTES = 1_000_000  # a thousand observations of 200 bytes five times over
@@ -82,6 +112,12 @@ FEED_LOCK_TIMEOUT = timedelta(seconds=2)  # how long a request waits for its twi
 FEED_REQUESTS_PER_MINUTE = env.int("FEED_REQUESTS_PER_MINUTE", default=6_000)  # per merchant
 FEED_MAX_LIVE_KEYS = 2  # keys, and signing secrets: the old one and its successor, while a merchant rotates
 FEED_ANSWER_RETENTION = timedelta(days=14)  # stored answers of idempotent requests; merchants retry for hours
+# A price in other money is converted by the rate of its day, or of the last day before that had one: the longest run
+# of days without, Christmas to New Year or Easter with its weekend, is four.
+FEED_RATE_MAX_AGE = timedelta(days=7)
+# What is kept of a body, to read it again with a mended adapter: a thousand observations of 200 bytes, and some more.
+FEED_RAW_BODY_BYTES = 250_000
+FEED_RAW_BODY_RETENTION = timedelta(days=14)  # as long as a dead letter that was made of it
 
 # --- Catalogue files (see docs/catalogues.md) ------------------------------------------------------------------
 

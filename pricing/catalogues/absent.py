@@ -12,11 +12,12 @@ from django.conf import settings
 from django.db import transaction
 
 from pricing import listings
-from pricing.catalogues import lease, remarks, stage, unavailable
+from pricing.catalogues import lease, remarks, stage
 from pricing.catalogues.rows import Rejected
 from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings
 
 Kind = CatalogueRemark.Kind
+GONE = "no longer in the catalogue"
 
 
 def find(file: CatalogueFile) -> None:
@@ -38,25 +39,16 @@ def leave_some(file: CatalogueFile, now: datetime) -> None:
     assert file.settings is not None
     policy = file.settings["absent"]
     source_ids = stage.absent(file.stage, after=file.absent_done, limit=settings.CATALOGUE_CHUNK)
-    attributes = {"catalogue_file": str(file.pk)}
-    at = file.as_of + timedelta(microseconds=file.rows + 1)  # after all rows: see listings.FileWord
+    at = file.as_of + timedelta(microseconds=file.rows + 1)  # after all rows: see file_order
     with transaction.atomic():
         lease.hold(file)
         if not file.nameless:
-            wines = listings.leave_file(
+            withdrawn = listings.leave_file(
                 merchant=file.merchant,
                 source_ids=source_ids,
-                unavailable=policy == CatalogueSettings.Absent.WITHDRAW,
+                gone=GONE if policy == CatalogueSettings.Absent.WITHDRAW else None,
                 at=at,
-                attributes=attributes,
-                now=now,
-            )
-            withdrawn = unavailable.withdraw(
-                merchant=file.merchant,
-                wine_ids=wines,
-                at=at,
-                why="It is no longer in the merchant's catalogue.",
-                attributes=attributes,
+                attributes={"catalogue_file": str(file.pk)},
                 now=now,
             )
             file.withdrawn += len(withdrawn)

@@ -15,7 +15,7 @@ from django.db import connection
 from psycopg import sql
 
 from pricing.contract import PRICE_CURRENCY
-from pricing.listings import FileWord
+from pricing.file_order import FileWord
 
 
 class State(StrEnum):
@@ -41,11 +41,25 @@ DIGESTS = """
 hashtextextended(concat_ws(E'\\x1f', s.title, s.size, s.vintage, s.gtin, s.lwin, s.wine_id), %(reading)s) AS said,
 hashtextextended(concat_ws(E'\\x1f', s.price, s.currency, s.availability), %(reading)s) AS asked
 """
-# Whether the offer is what the listing asks. Of several listings of a wine in the file the cheapest counts.
+# What an offer asks, as its merchant says it.
+OFFER = f"""
+SELECT ctid, id, wine_id, seen_at, withdrawn_at, coalesce(native_price, price_usd) AS price,
+       CASE native_currency WHEN '' THEN '{PRICE_CURRENCY}' ELSE native_currency END AS currency
+FROM pricing_offer
+"""  # noqa: S608  (constants)
+# Whether the offer stands and is what the listing asks. Of several listings of a wine in the file the cheapest counts;
+# of several currencies the one that was the cheapest when one of them last changed, for rates move each day.
 OFFER_AGREES = """
-o.price_usd = l.price OR o.price_usd < l.price AND EXISTS (
-    SELECT FROM pricing_listing twin WHERE twin.wine_id = l.wine_id AND twin.merchant_id = l.merchant_id
-       AND twin.in_file AND twin.file_asked IS NOT NULL AND twin.price = o.price_usd AND twin.currency = l.currency)
+o.withdrawn_at IS NULL AND (o.price = l.price AND o.currency = l.currency
+    OR (o.price < l.price OR o.currency <> l.currency) AND EXISTS (
+        SELECT FROM pricing_listing twin WHERE twin.wine_id = l.wine_id AND twin.merchant_id = l.merchant_id
+           AND twin.in_file AND twin.file_asked IS NOT NULL AND twin.price = o.price AND twin.currency = o.currency))
+"""
+# A listing without a price, whose wine's offer stands by something else than another listing: by a price that was sent.
+OFFER_IS_PAST = """
+o.withdrawn_at IS NULL AND o.seen_at < %(as_of)s AND NOT EXISTS (
+    SELECT FROM pricing_listing twin
+    WHERE twin.wine_id = l.wine_id AND twin.merchant_id = l.merchant_id AND twin.price IS NOT NULL)
 """
 # A listing that waits is worth a new look when a wine has come that it may be.
 MAY_BE_MATCHED = """
@@ -72,14 +86,14 @@ WITH chunk AS MATERIALIZED (
            CASE WHEN l.file_said IS DISTINCT FROM s.said OR l.file_asked IS DISTINCT FROM s.asked THEN 'differs'
                 WHEN l.set_aside_at IS NOT NULL THEN 'kept'
                 WHEN l.wine_id IS NULL THEN CASE WHEN {MAY_BE_MATCHED} THEN 'differs' ELSE 'unmatched' END
-                WHEN l.price IS NULL OR l.currency <> '{PRICE_CURRENCY}' THEN 'kept'
+                WHEN l.price IS NULL THEN CASE WHEN {OFFER_IS_PAST} THEN 'differs' ELSE 'kept' END
                 WHEN {OFFER_AGREES} THEN 'same'
                 ELSE 'differs' END AS state
     FROM (SELECT s.n, s.source_id, {DIGESTS} FROM {{table}} s WHERE s.n > %(after)s AND s.n <= %(until)s) s
     LEFT JOIN LATERAL (SELECT * FROM pricing_listing l
         WHERE l.merchant_id = %(merchant)s AND l.source_id = s.source_id LIMIT 1) l ON true
-    LEFT JOIN LATERAL (SELECT ctid, * FROM pricing_offer o
-        WHERE o.wine_id = l.wine_id AND o.merchant_id = l.merchant_id LIMIT 1) o ON true
+    LEFT JOIN LATERAL ({OFFER}
+        WHERE wine_id = l.wine_id AND merchant_id = l.merchant_id LIMIT 1) o ON true
 ),
 locked AS MATERIALIZED (
     SELECT id FROM pricing_wine WHERE id = ANY (ARRAY(

@@ -1,4 +1,4 @@
-"""A catalogue file's bytes: received in pieces, kept in Postgres so that any host can read them, removed in time.
+"""A catalogue file's bytes: received in pieces, kept in Postgres so that any host can read them.
 
 Guarantee: a file exists for the refresh only when all its bytes are committed; one that breaks off while it is
 received leaves nothing that is ever read. No transaction is open while a sender is waited for. Called by the ways in
@@ -19,7 +19,6 @@ from django.db import transaction
 
 from jobs.messages import NewMessage
 from jobs.outbox import publish
-from pricing.catalogues import stage
 from pricing.models import CatalogueFile, CataloguePiece, CatalogueSettings, Merchant
 
 log = structlog.get_logger(__name__)
@@ -69,29 +68,6 @@ def command(file: CatalogueFile) -> NewMessage:
 def open_file(file: CatalogueFile) -> BinaryIO:
     """The file's bytes from their beginning, of which one piece is in memory."""
     return io.BufferedReader(_Pieces(file.pk), buffer_size=settings.CATALOGUE_PIECE_BYTES)
-
-
-def purge(*, now: datetime) -> tuple[int, int]:
-    """Remove the bytes of old files, and old files' reports; how many of each. Safe to run twice, or twice at once.
-
-    What is still to be taken keeps its bytes, however old; what was never received whole goes after a day.
-    """
-    old = CatalogueFile.objects.filter(received_at__lt=now - settings.CATALOGUE_RETENTION)
-    pieces = CataloguePiece.objects.filter(file__in=old.filter(status__in=CatalogueFile.FINISHED))
-    files_without_bytes = pieces.values("file").distinct().count()
-    pieces.delete()
-    abandoned = CatalogueFile.objects.filter(
-        status=Status.RECEIVING, received_at__lt=now - settings.CATALOGUE_ABANDONED_AFTER
-    )
-    forgotten = CatalogueFile.objects.filter(
-        status__in=CatalogueFile.FINISHED, received_at__lt=now - settings.CATALOGUE_REPORT_RETENTION
-    )
-    reports = forgotten.count() + abandoned.count()
-    abandoned.delete()
-    forgotten.delete()
-    stage.drop_strays()
-    log.info("catalogues.purged", files=files_without_bytes, reports=reports)
-    return files_without_bytes, reports
 
 
 def _within_limit(size: int) -> int:

@@ -14,9 +14,9 @@ MEANING = {
     "changed": "have another price than before, which is published",
     "unchanged": "ask what they asked before",
     "stale": "are older than a price that we know, and went into the history",
-    "held": "have a price that a person looks at first",
+    "held": "have a price that a person looks at first, or one in a currency without a rate",
     "unmatched": "wait until a person says which wine they are",
-    "kept": "have no price, are in another currency, or are no wine of ours",
+    "kept": "have no price or are sold out, so that the offer ends; or are no wine of ours",
     "rejected": "could not be understood",
 }
 

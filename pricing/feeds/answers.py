@@ -9,16 +9,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 
+from jobs.housekeeping import in_chunks
 from jobs.messages import dumps
+from jobs.schedule import store
+from jobs.schedule.run import Run
 from pricing.feeds.errors import FeedError, unavailable
 from pricing.models import FeedAnswer, Merchant
 
 Answer = dict[str, Any]
+PURGE_BATCH = 5_000
 
 # Waits for a twin that is at work, up to lock_timeout; whichever commits first has the row. Twins that share several
 # ids meet them in one order, so that neither waits for the other.
@@ -131,3 +136,18 @@ def _answer(index: int, unit: Unit, first: dict[str, int], made: dict[int, Answe
 def _conflict(unit: Unit) -> FeedError:
     message = "This id was used before, with another body. Use a new id for a new request."
     return FeedError(409, "id_conflict", message, field=unit.field)
+
+
+# --- Retention --------------------------------------------------------------------------------------------------
+
+
+def purge(run: Run) -> None:
+    """A scheduled job: remove the stored answers of feed requests that no merchant will repeat any more."""
+    before = store.now() - settings.FEED_ANSWER_RETENTION
+    in_chunks(run, lambda: _purge_batch(before), of="answers removed")
+
+
+def _purge_batch(before: datetime) -> int:
+    oldest = FeedAnswer.objects.filter(created_at__lt=before).order_by("created_at").values_list("pk", flat=True)
+    deleted, _by_model = FeedAnswer.objects.filter(pk__in=list(oldest[:PURGE_BATCH])).delete()
+    return deleted

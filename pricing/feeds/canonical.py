@@ -17,13 +17,13 @@ from typing import Any
 
 from django.conf import settings
 
-from pricing.contract import CURRENCIES, LARGEST_PRICE, PRICE_CURRENCY, parse_time
+from pricing.contract import CURRENCIES, LARGEST_NATIVE_PRICE, LARGEST_PRICE, PRICE_CURRENCY, parse_time
 from pricing.feeds.errors import FeedError
 from pricing.feeds.parse import Number
 from pricing.rules import Observation
 
 # Digits as people write them: no sign, no exponent, no thousands, no leading zeros. [0-9], for \d knows 600 digits.
-_PRICE = re.compile(r"(?:0|[1-9][0-9]{0,7})(?:\.[0-9]{1,2})?")
+_PRICE = re.compile(r"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?")
 _WINE_ID = re.compile(r"wn_[A-Za-z0-9_]{1,37}")
 _OF_AN_OBSERVATION = frozenset({"wine_id", "price", "currency", "occurred_at", "merchant_id"})
 _OF_THE_REQUEST = frozenset({"observations", "merchant_id", "delivery_id"})
@@ -117,9 +117,9 @@ def _check_merchant(item: dict[str, Any], path: str, merchant_id: str) -> None:
 
 def _observation(item: dict[str, Any], path: str, now: datetime) -> Observation:
     wine_id = _wine_id(item.get("wine_id"), f"{path}wine_id")
-    price = read_price(item.get("price"), f"{path}price")
-    _check_currency(item.get("currency"), f"{path}currency")
-    return Observation(wine_id, price, read_time(item.get("occurred_at"), f"{path}occurred_at", now))
+    price = read_price(item.get("price"), f"{path}price", item.get("currency"))
+    currency = _currency(item.get("currency"), f"{path}currency")
+    return Observation.of(wine_id, price, currency, read_time(item.get("occurred_at"), f"{path}occurred_at", now))
 
 
 def _wine_id(value: Any, field: str) -> str:
@@ -129,24 +129,29 @@ def _wine_id(value: Any, field: str) -> str:
     return value
 
 
-def read_price(value: Any, field: str) -> Decimal:
-    """A price above 0, exactly as it was written. Raises FeedError."""
+def read_price(value: Any, field: str, currency: Any = PRICE_CURRENCY) -> Decimal:
+    """A price above 0, exactly as it was written, in whatever money it is. Raises FeedError."""
     text = value.text if isinstance(value, Number) else value
-    if not isinstance(text, str) or not _PRICE.fullmatch(text):
-        message = "A price is a number or text of plain digits, with at most 8 before the point and 2 after it."
+    largest = LARGEST_NATIVE_PRICE if _is_other_money(currency) else LARGEST_PRICE
+    if not isinstance(text, str) or not _PRICE.fullmatch(text) or Decimal(text) > largest:
+        digits = len(str(int(largest)))
+        message = f"A price is a number or text of plain digits, with at most {digits} before the point and 2 after it."
         raise FeedError(422, "invalid_price", message, field=field)
     price = Decimal(text).quantize(Decimal("0.01"))
-    if not 0 < price <= LARGEST_PRICE:
+    if price <= 0:
         raise FeedError(422, "invalid_price", "A price is above 0: leave out what has none.", field=field)
     return price
 
 
-def _check_currency(value: Any, field: str) -> None:
+def _is_other_money(currency: Any) -> bool:
+    return isinstance(currency, str) and currency in CURRENCIES and currency != PRICE_CURRENCY
+
+
+def _currency(value: Any, field: str) -> str:
     if not isinstance(value, str) or value not in CURRENCIES:
         message = "Name the currency by its ISO 4217 code, such as USD."
         raise FeedError(422, "invalid_currency", message, field=field)
-    if value != PRICE_CURRENCY:
-        raise FeedError(422, "invalid_currency", f"This feed takes prices in {PRICE_CURRENCY}.", field=field)
+    return value
 
 
 def read_time(value: Any, field: str, now: datetime) -> datetime:

@@ -22,6 +22,7 @@ from pricing.feeds import canonical
 from pricing.feeds.canonical import Delivery
 from pricing.feeds.errors import FeedError
 from pricing.feeds.parse import parse
+from pricing.rules import Observation
 
 HEADER = "ce-"
 LONGEST_TEXT = 500
@@ -131,8 +132,13 @@ def _with_time(data: Any, time: Any, where: str) -> Any:
 
 
 def _meaning(read: Delivery) -> bytes:
-    said = [[seen.wine_id, str(seen.price_usd), seen.occurred_at.timestamp()] for seen in read.observations]
-    return json.dumps(said).encode()
+    return json.dumps([_said(seen) for seen in read.observations]).encode()
+
+
+def _said(seen: Observation) -> list[str | float]:
+    currency, price = seen.asked
+    other_money = [currency] if seen.native_currency else []
+    return [seen.wine_id, str(price), seen.occurred_at.timestamp(), *other_money]
 
 
 def _text(value: Any, where: str) -> str:

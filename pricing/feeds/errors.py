@@ -20,7 +20,7 @@ class FeedError(Exception):
     def __init__(
         self, status: int, code: str, message: str, *, field: str | None = None, headers: Mapping[str, str] = NO_HEADERS
     ) -> None:
-        super().__init__(f"{status} {code}: {message}")
+        super().__init__(f"{code} at {field}: {message}" if field else f"{code}: {message}")
         self.status = status
         self.code = code
         self.message = message

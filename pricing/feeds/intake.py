@@ -13,28 +13,41 @@ from typing import Any
 
 import structlog
 
+from pricing import raw_bodies
 from pricing.feeds import answers
 from pricing.feeds.answers import Answer, Unit
 from pricing.feeds.canonical import Delivery
 from pricing.feeds.errors import FeedError
 from pricing.models import Merchant
+from pricing.raw_bodies import Received
 from pricing.rules import Verdict
 from pricing.services import Outcome, UnknownWineError, record_observations
 
 log = structlog.get_logger(__name__)
 
+HELD = {Verdict.HELD: "suspect", Verdict.NO_RATE: "no rate"}  # and why
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def take(
-    deliveries: Sequence[Delivery], *, merchant: Merchant, body: bytes, attributes: Mapping[str, str], now: datetime
+    deliveries: Sequence[Delivery],
+    *,
+    merchant: Merchant,
+    received: Received,
+    attributes: Mapping[str, str],
+    now: datetime,
 ) -> Answer:
-    """Take what a request brings. `attributes` go with every event; raises FeedError, and what answers.once raises."""
+    """Take what a request brings. `attributes` go with every event; raises FeedError, and what answers.once raises.
+
+    The body is kept with what was made of it, unless it only brings what came before.
+    """
 
     def work(new: Sequence[int]) -> list[Answer]:
-        return _record([deliveries[index] for index in new], merchant, attributes, now)
+        kept = raw_bodies.keep(merchant=merchant, received=received, now=now)
+        return _record([deliveries[index] for index in new], merchant, {**attributes, **kept}, now)
 
-    units = [Unit(each.key, body if each.meaning is None else each.meaning, each.field) for each in deliveries]
+    meanings = [received.body if each.meaning is None else each.meaning for each in deliveries]
+    units = [Unit(each.key, meaning, each.field) for each, meaning in zip(deliveries, meanings, strict=True)]
     return _together(answers.once(merchant=merchant, units=units, work=work))
 
 
@@ -103,11 +116,14 @@ def _render(outcomes: list[Outcome], ignored_fields: int) -> Answer:
 
 def result(outcome: Outcome) -> dict[str, Any]:
     """What became of one observation, for the sender."""
-    told: dict[str, Any] = {"wine_id": outcome.wine_id, "applied": outcome.verdict is Verdict.APPLIED}
-    if outcome.verdict is not Verdict.APPLIED:
+    applied = outcome.verdict in {Verdict.APPLIED, Verdict.RETURNED}
+    told: dict[str, Any] = {"wine_id": outcome.wine_id, "applied": applied}
+    if outcome.verdict in HELD:
+        told |= {"reason": Verdict.HELD.value, "held": HELD[outcome.verdict]}
+    elif not applied:
         told["reason"] = outcome.verdict.value
-    if outcome.verdict is Verdict.HELD:
-        told["held"] = "suspect"
+    elif outcome.verdict is Verdict.RETURNED:
+        told["returned"] = True
     if outcome.event_id:
         told["event_id"] = outcome.event_id
     return told

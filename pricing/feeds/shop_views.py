@@ -1,16 +1,15 @@
 """POST /feeds/v1/shopify/<merchant> and /feeds/v1/woocommerce/<merchant>: webhooks of shop systems. The edge.
 
 Guarantee: as for the canonical feed; a webhook is taken once, whatever its shop system repeats, and what it asks for is
-recorded or kept with its listing. Who may call: who signs with a secret of the merchant's for that system.
+recorded or kept with its listing. What is signed and cannot be read is answered with 2xx all the same, since the
+shop system would only send it again and then switch the webhook off; it becomes a dead letter with its raw body. Who
+may call: who signs with a secret of the merchant's for that system.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from datetime import datetime
-from types import ModuleType
-from typing import Any
 
 import structlog
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -18,21 +17,15 @@ from django.http.request import UnreadablePostError
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
-from pricing import listings
-from pricing.feeds import answers, canonical, checks, formats, intake, rate, shopify, woocommerce
-from pricing.feeds.answers import Answer, Unit
+from pricing.feeds import canonical, checks, formats, intake, rate, shop_intake, woocommerce
+from pricing.feeds.answers import Answer
 from pricing.feeds.edge import answered
-from pricing.feeds.parse import parse
-from pricing.feeds.shops import Brought
-from pricing.listings import Result
+from pricing.feeds.errors import FeedError
+from pricing.feeds.shops import Brought, UnknownTopicError
 from pricing.models import SigningSecret
+from pricing.raw_bodies import Received
 
 log = structlog.get_logger(__name__)
-
-SYSTEMS: dict[str, ModuleType] = {
-    SigningSecret.Kind.SHOPIFY.value: shopify,
-    SigningSecret.Kind.WOOCOMMERCE.value: woocommerce,
-}
 
 
 @csrf_exempt  # signed by a machine; there is no cookie to abuse
@@ -55,7 +48,7 @@ def _is_ping(request: HttpRequest) -> bool:
 
 
 def _take(request: HttpRequest, system: str, merchant_id: str, request_id: str, *, now: datetime) -> Answer:
-    adapter = SYSTEMS[system]
+    adapter = shop_intake.SYSTEMS[system]
     checks.check_transport(request)
     checks.check_method(request)
     body = checks.read_body(request, checks.check_length(request))
@@ -67,23 +60,24 @@ def _take(request: HttpRequest, system: str, merchant_id: str, request_id: str, 
     headers = {name.lower(): value for name, value in request.headers.items()}
     checks.check_media_type(request, headers, allowed=(formats.JSON,))
     delivery_id = canonical.check_delivery_id(headers.get(adapter.DELIVERY), adapter.DELIVERY)
-    brought: Brought = adapter.adapt(headers, parse(body), currency=merchant.currency, now=now)
+    received = Received(system, headers, body)
+    brought: Brought | FeedError
+    try:
+        brought = shop_intake.read(received, currency=merchant.currency, now=now)
+    except UnknownTopicError:
+        return shop_intake.ignore(merchant=merchant, system=system, topic=headers.get(adapter.TOPIC, ""), now=now)
+    except FeedError as error:
+        brought = error
     attributes = {"request_id": request_id, "merchant_delivery_id": delivery_id}
     attributes |= intake.trace(headers.get("traceparent"))
-
-    def work(_: Sequence[int]) -> list[Answer]:
-        results = listings.record(
-            merchant=merchant,
-            asks=brought.asks,
-            gone=brought.gone,
-            gone_at=brought.when,
-            attributes=attributes,
-            now=now,
-        )
-        return [_render(results)]
-
-    unit = Unit(_key(system, delivery_id, body), body)
-    [answer] = answers.once(merchant=merchant, units=[unit], work=work)
+    answer = shop_intake.take(
+        brought,
+        key=_key(system, delivery_id, body),
+        merchant=merchant,
+        received=received,
+        attributes=attributes,
+        now=now,
+    )
     log.info("feed.accepted", duplicate=answer["duplicate"], observations=answer["accepted"])
     return answer
 
@@ -91,17 +85,3 @@ def _take(request: HttpRequest, system: str, merchant_id: str, request_id: str, 
 def _key(system: str, delivery_id: str, body: bytes) -> str:
     """WooCommerce gives one id to all that a webhook sends within a second, so the id alone names nothing."""
     return f"{system}:" + hashlib.sha256(delivery_id.encode() + b"\n" + body).hexdigest()
-
-
-def _render(results: Sequence[Result]) -> Answer:
-    return {
-        "accepted": len(results),
-        "duplicate": False,
-        "results": [_result(result) for result in results],
-        "event_ids": [each.outcome.event_id for each in results if each.outcome and each.outcome.event_id],
-    }
-
-
-def _result(result: Result) -> dict[str, Any]:
-    rendered = intake.result(result.outcome) if result.outcome else {"applied": False, "reason": str(result.kept)}
-    return {"listing": result.source_id, **rendered}

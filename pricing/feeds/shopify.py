@@ -1,7 +1,7 @@
 """Shopify's webhooks products/create, products/update and products/delete. Pure; imports no models.
 
 A product's variants are listings `shopify/<product>/<variant>`. Prices come without a currency: it is the shop's, so
-the merchant's. Guarantee: whatever the document, it raises nothing but FeedError.
+the merchant's. Guarantee: whatever the document, it raises nothing but the two errors below.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from pricing.feeds import canonical, shops
 from pricing.feeds.errors import FeedError
+from pricing.feeds.parse import Number
 from pricing.feeds.shops import Brought
 from pricing.matching import Ask
 
@@ -23,11 +24,17 @@ CHANGED, DELETED = frozenset({"products/create", "products/update"}), "products/
 ONLY_VARIANT = "Default Title"  # what Shopify calls the variant of a product that has no variants
 
 
-def adapt(headers: Mapping[str, str], document: Any, *, currency: str, now: datetime) -> Brought:
-    """Read one webhook; `headers` have lower-case names. Raises FeedError."""
+def check_topic(headers: Mapping[str, str]) -> str:
+    """The topic, which is about products. Raises UnknownTopicError."""
     topic = headers.get(TOPIC, "")
     if topic not in CHANGED and topic != DELETED:
-        raise shops.unknown_topic(TOPIC)
+        raise shops.UnknownTopicError
+    return topic
+
+
+def adapt(headers: Mapping[str, str], document: Any, *, currency: str, now: datetime) -> Brought:
+    """Read one webhook; `headers` have lower-case names. Raises FeedError."""
+    topic = check_topic(headers)
     product = shops.product(document)
     all_of_it = f"shopify/{shops.identity(product.get('id'), 'id')}/"
     if topic == DELETED:
@@ -53,14 +60,22 @@ def _asks(product: dict[str, Any], all_of_it: str, when: datetime, currency: str
             for name in ("option1", "option2", "option3")
         ]
         barcode = shops.text(variant.get("barcode"), f"{at}.barcode", longest=shops.LONGEST_OPTION)
-        asked = shops.price(variant.get("price"), f"{at}.price")
+        asked = shops.price(variant.get("price"), f"{at}.price", currency)
         yield Ask(
             source_id=all_of_it + shops.identity(variant.get("id"), f"{at}.id"),
             listed=shops.describe(title, [each for each in options if each not in ("", ONLY_VARIANT)], gtin=barcode),
             price=asked if sold else None,
             currency=currency,
             occurred_at=when,
+            in_stock=not _is_sold_out(variant),
         )
+
+
+def _is_sold_out(variant: dict[str, Any]) -> bool:
+    """Shopify counts the stock, there is none, and it may not be sold beyond that. What it does not count is there."""
+    counted = variant.get("inventory_management") is not None and variant.get("inventory_policy") == "deny"
+    left = variant.get("inventory_quantity")
+    return counted and isinstance(left, Number) and (left.text.startswith("-") or not left.text.strip("0"))
 
 
 def _triggered(headers: Mapping[str, str], now: datetime) -> datetime | None:

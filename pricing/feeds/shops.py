@@ -49,12 +49,12 @@ def describe(title: str, options: Iterable[str], *, gtin: str) -> Listed:
     return read_listing(name, size=size, vintage=vintage, gtin=gtin)
 
 
-def price(value: Any, where: str) -> Decimal | None:
+def price(value: Any, where: str, currency: str) -> Decimal | None:
     """A shop's price, or None where there is none. Raises FeedError for what is no price either."""
     written = value.text if isinstance(value, Number) else value
     if written in (None, "") or (isinstance(written, str) and not written.strip("0.")):
         return None
-    return canonical.read_price(value, where)
+    return canonical.read_price(value, where, currency)
 
 
 def identity(value: Any, where: str) -> str:
@@ -80,8 +80,8 @@ def product(document: Any) -> dict[str, Any]:
     return document
 
 
-def unknown_topic(header: str) -> FeedError:
-    return FeedError(422, "unknown_topic", "We take webhooks about products alone.", field=header)
+class UnknownTopicError(Exception):
+    """The webhook is about something else than products; nothing is wrong with it."""
 
 
 def _is_size(option: str) -> bool:

@@ -18,8 +18,11 @@ from django.views.decorators.csrf import csrf_exempt
 from pricing.feeds import canonical, checks, formats, intake, rate
 from pricing.feeds.answers import Answer
 from pricing.feeds.edge import answered
+from pricing.raw_bodies import Received
 
 log = structlog.get_logger(__name__)
+
+SOURCE = "price-changes"
 
 
 @csrf_exempt  # nobody's browser has a feed key, and there is no cookie to abuse
@@ -44,7 +47,8 @@ def _take(request: HttpRequest, merchant_id: str | None, request_id: str, *, now
     if id_of_request is not None:
         deliveries = [formats.as_one(deliveries, id_=id_of_request)]
     attributes = {"request_id": request_id, **intake.trace(request.META.get("HTTP_TRACEPARENT"))}
-    answer = intake.take(deliveries, merchant=merchant, body=body, attributes=attributes, now=now)
+    received = Received(SOURCE, headers, body)
+    answer = intake.take(deliveries, merchant=merchant, received=received, attributes=attributes, now=now)
     counts = {"observations": answer["accepted"], "events": len(answer["event_ids"])}
     log.info("feed.accepted", duplicate=answer["duplicate"], **counts)
     return answer

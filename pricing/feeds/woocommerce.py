@@ -1,7 +1,7 @@
 """WooCommerce's webhooks product.created, updated, restored and deleted. Pure; imports no models.
 
 A product, or a variation of one, is the listing `woocommerce/<id>`. A variable product's own price is only that of its
-cheapest variation, so it is none; its variations come by themselves. Guarantee: raises nothing but FeedError.
+cheapest variation, so it is none; its variations come by themselves. Guarantee: raises nothing but these two errors.
 """
 
 from __future__ import annotations
@@ -25,11 +25,17 @@ WITH_A_PRICE = frozenset({"simple", "variation"})
 PING = re.compile(rb"webhook_id=[0-9]{1,20}")
 
 
-def adapt(headers: Mapping[str, str], document: Any, *, currency: str, now: datetime) -> Brought:
-    """Read one webhook; `headers` have lower-case names. Raises FeedError."""
+def check_topic(headers: Mapping[str, str]) -> str:
+    """The topic, which is about products. Raises UnknownTopicError."""
     topic = headers.get(TOPIC, "")
     if topic not in CHANGED and topic != DELETED:
-        raise shops.unknown_topic(TOPIC)
+        raise shops.UnknownTopicError
+    return topic
+
+
+def adapt(headers: Mapping[str, str], document: Any, *, currency: str, now: datetime) -> Brought:
+    """Read one webhook; `headers` have lower-case names. Raises FeedError."""
+    topic = check_topic(headers)
     product = shops.product(document)
     source_id = f"woocommerce/{shops.identity(product.get('id'), 'id')}"
     if topic == DELETED:
@@ -38,7 +44,7 @@ def adapt(headers: Mapping[str, str], document: Any, *, currency: str, now: date
     if product.get("type", "simple") not in WITH_A_PRICE:
         return Brought([], gone=source_id, when=when)
     title = shops.text(product.get("name"), "name", longest=shops.LONGEST_TITLE)
-    asked = shops.price(product.get("price"), "price")
+    asked = shops.price(product.get("price"), "price", currency)
     number = shops.text(product.get("global_unique_id"), "global_unique_id", longest=shops.LONGEST_OPTION)
     ask = Ask(
         source_id=source_id,
@@ -46,6 +52,7 @@ def adapt(headers: Mapping[str, str], document: Any, *, currency: str, now: date
         price=asked if product.get("status", "publish") == "publish" else None,
         currency=currency,
         occurred_at=when,
+        in_stock=product.get("stock_status", "instock") != "outofstock",
     )
     return Brought([ask], gone=None, when=when)
 

@@ -65,7 +65,9 @@ def counts(file: CatalogueFile) -> dict[str, int]:
 
 
 def prices() -> dict[str, str]:
-    return {offer.wine_id: str(offer.price_usd) for offer in Offer.objects.order_by("wine_id")}
+    """What is offered now, in dollars."""
+    offered = Offer.objects.filter(withdrawn_at__isnull=True).order_by("wine_id")
+    return {offer.wine_id: str(offer.price_usd) for offer in offered}
 
 
 def stages() -> list[str]:

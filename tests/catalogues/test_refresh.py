@@ -56,6 +56,7 @@ def test_only_what_differs_is_published(merchant):
 
 def test_every_row_is_counted_once_for_what_became_of_it(merchant):
     shelf(6)
+    shelf(1, 10)
     taken(merchant, csv(*(row(n) for n in range(1, 6))))
     shop_says(merchant, 5, "19.00", hours=30)
     file = taken(
@@ -66,20 +67,21 @@ def test_every_row_is_counted_once_for_what_became_of_it(merchant):
             row(3, 1),
             row(4, "twenty"),
             row(5),
-            row(6, currency="EUR"),
+            row(6, currency="EUR"),  # nobody has loaded a rate
             "sku-7,Corkscrew,,,9.00,USD",
             row(8, ""),
             "sku-9,Short",
+            row(10, ""),
         ),
         hours=24,
     )
-    expected = {"unchanged": 1, "changed": 1, "held": 1, "rejected": 1, "stale": 1, "kept": 1, "unmatched": 2}
+    expected = {"unchanged": 1, "changed": 1, "held": 2, "rejected": 1, "stale": 1, "kept": 1, "unmatched": 2}
     assert counts(file) == {**expected, "unread": 1}
-    assert (file.rows, file.seen) == (8, 9)
+    assert (file.rows, file.seen) == (9, 10)
     told = CatalogueRemark.objects.order_by("line").values_list("kind", "line", "field", "source_id")
     assert list(told[:1]) == [("rejected", 5, "price", "sku-4")]
     assert [each[:2] for each in told] == [("rejected", 5), ("unread", 10)]
-    assert HeldPrice.objects.get().wine_id == "wn_3"
+    assert dict(HeldPrice.objects.values_list("wine_id", "cause")) == {"wn_3": "jump", "wn_6": "no_rate"}
 
 
 def test_a_row_that_was_rejected_leaves_its_price_and_is_looked_at_again_the_next_night(merchant):

@@ -1,8 +1,12 @@
 """What a file no longer has: reported, marked unavailable if the merchant wants that, never because of a bad file."""
 
+from decimal import Decimal
+
 import pytest
 
+from pricing import listings
 from pricing.catalogues import lease, refresh, report
+from pricing.matching import Ask, read_listing
 from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings, Listing, Offer
 from tests.catalogues.refreshing import at, counts, csv, go_on, prices, received, row, shelf, stages, taken
 from tests.pricing.observed import published
@@ -35,6 +39,11 @@ def test_they_are_marked_unavailable_where_that_is_the_policy(merchant, before):
     assert counts(file) == {"unchanged": 8, "absent": 2, "withdrawn": 2}
     assert sorted(prices()) == [f"wn_{n}" for n in range(1, 9)]
     assert Listing.objects.get(source_id="sku-9").price is None
+    told = [(m["type"], m["key"], m["body"]["why"], m["attributes"]) for m in published()[10:]]
+    attributes = {"catalogue_file": str(file.pk)}
+    assert told == [
+        ("wine.offer_withdrawn", key, "no longer in the catalogue", attributes) for key in ("wn_10", "wn_9")
+    ]
 
 
 def test_and_are_not_named_where_they_are_to_be_kept(merchant, before):
@@ -63,6 +72,17 @@ def test_a_wine_that_another_listing_still_is_is_asked_for_at_that_ones_price(me
     file = taken(merchant, csv(row(1, 25, id="sku-b"), row(2)), hours=24, absent="withdraw")
     assert counts(file) == {"unchanged": 2, "absent": 1}
     assert prices() == {"wn_1": "25.00", "wn_2": "20.00"}
+
+
+@pytest.mark.parametrize("hours", [12, 30])
+def test_a_wine_that_the_merchants_shop_still_sells_is_asked_for_at_the_shops_price(merchant, before, hours):
+    listed = read_listing("Cuvée 9", size="75cl", vintage="2019")
+    ask = Ask("shop/9", listed, Decimal("18.00"), "USD", at(hours))
+    listings.record(merchant=merchant, asks=[ask], attributes={}, now=at(hours))
+    file = taken(merchant, csv(*map(row, range(1, 9))), hours=24, absent="withdraw")
+    assert counts(file) == {"unchanged": 8, "absent": 2, "withdrawn": 1}
+    assert prices()["wn_9"] == "18.00"
+    assert [message["type"] for message in published()[10:]] == ["wine.price_changed", "wine.offer_withdrawn"]
 
 
 def test_a_shrunken_file_applies_its_prices_and_marks_nothing(merchant, before):

@@ -72,9 +72,9 @@ def test_a_refresh_that_dies_at_every_point_counts_each_row_once_and_publishes_e
         refresh.run(file_id=files[0].pk, now=at(24))
 
     def check_after_crash():
-        """What is counted as changed is what is published, at every moment."""
+        """What is counted as changed or withdrawn is what is published, at every moment."""
         file = CatalogueFile.objects.get(pk=files[0].pk)
-        assert len(published()) == len(BEFORE) + file.changed
+        assert len(published()) == len(BEFORE) + file.changed + file.withdrawn
         assert CatalogueRemark.objects.filter(file=file, kind="rejected").count() == file.rejected
 
     def recover():
@@ -85,7 +85,7 @@ def test_a_refresh_that_dies_at_every_point_counts_each_row_once_and_publishes_e
         file = CatalogueFile.objects.get(pk=files[0].pk)
         assert (file.status, counts(file)) == ("done", EXPECTED), where
         assert prices() == {"wn_1": "18.00", "wn_2": "20.00", "wn_3": "20.00", "wn_5": "20.00"}, where
-        assert len(published()) == len(BEFORE) + 2, where
+        assert len(published()) == len(BEFORE) + 3, where
         stage.drop_strays()
         assert stages() == [], where
 

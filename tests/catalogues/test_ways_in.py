@@ -13,10 +13,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs.models import DeadLetter, Delivery
+from jobs.models import DeadLetter, Delivery, JobRun
 from jobs.worker import drain
 from pricing import keys
-from pricing.catalogues import files, lease, refresh
+from pricing.catalogues import files, lease, refresh, retention, stage
 from pricing.models import CatalogueFile, CataloguePiece, CatalogueSettings, Listing
 from tests import cast
 from tests.catalogues.refreshing import NOW, at, csv, prices, received, row, shelf, stages, taken
@@ -345,18 +345,41 @@ def test_a_sender_that_fails_leaves_nothing(merchant):
     assert not CataloguePiece.objects.exists()
 
 
-def test_old_files_lose_their_bytes_and_older_ones_their_report_but_never_what_is_still_to_be_taken(merchant):
-    old = taken(merchant, csv("sku-1,Corkscrew,,,9.00,USD"))
+def purged():
+    """What a run of the job says that it removed."""
+    call_command("run_job", "catalogue-files", "--for", "2026-03-14", stdout=StringIO(), stderr=StringIO())
+    counts = JobRun.objects.get(job="catalogue-files").counts
+    return counts["pieces removed"], counts["files removed"]
+
+
+def aged(files, days):
+    files.update(received_at=timezone.now() - timedelta(days=days))
+
+
+def test_old_files_lose_their_bytes_and_older_ones_their_report_but_never_what_is_still_to_be_taken(
+    merchant, monkeypatch
+):
+    monkeypatch.setattr(retention, "PIECES_AT_ONCE", 1)
+    old = [taken(merchant, csv(f"sku-{n},Corkscrew,,,9.00,USD"), hours=n) for n in range(3)]
     waiting = received(merchant, csv(row(1)))
     receiving = CatalogueFile.objects.create(merchant=merchant, name="x", as_of=NOW, received_at=NOW)
-    assert files.purge(now=NOW + timedelta(days=13)) == (0, 1)
+    everything = CatalogueFile.objects.exclude(pk=receiving.pk)
+    aged(everything, 13)
+    aged(CatalogueFile.objects.filter(pk=receiving.pk), 2)
+    assert purged() == (0, 1)
     assert not CatalogueFile.objects.filter(pk=receiving.pk).exists()
-    out = StringIO()
-    CatalogueFile.objects.update(received_at=timezone.now() - timedelta(days=15))
-    call_command("purge_catalogues", stdout=out)
-    assert out.getvalue() == "files whose bytes were removed: 1; reports removed: 0\n"
+    aged(everything, 15)
+    assert purged() == (3, 0)
     assert set(CataloguePiece.objects.values_list("file", flat=True)) == {waiting.pk}
-    CatalogueFile.objects.update(received_at=timezone.now() - timedelta(days=401))
-    assert files.purge(now=timezone.now()) == (0, 1)
-    assert not CatalogueFile.objects.filter(pk=old.pk).exists()
+    aged(everything, 401)
+    assert purged() == (0, 3)
+    assert not CatalogueFile.objects.filter(pk__in=[file.pk for file in old]).exists()
     assert CatalogueFile.objects.get().pk == waiting.pk
+
+
+def test_a_stage_that_a_crash_has_left_is_dropped_and_one_in_use_is_not(merchant):
+    used = lease.claim(file_id=received(merchant, csv(row(1))).pk, now=at(0))
+    stage.create(used.stage)
+    stage.create(f"{stage.PREFIX}0_stray")
+    purged()
+    assert stages() == [used.stage]

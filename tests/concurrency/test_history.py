@@ -35,7 +35,7 @@ DEADLINE = 90
 class UngatedFrontier(Frontier):
     """The planted bug: the oldest id seen becomes the mark at once, whoever may still commit below it."""
 
-    def learn(self, partition: queue.Partition, look: Look, *, claimed: int, partial: bool = False) -> bool:
+    def learn(self, partition: queue.Partition, look: Look, *, claimed: int, **_: object) -> bool:
         if look.first is not None:
             self._state(partition).mark = look.first
         return claimed > 0

@@ -9,8 +9,9 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
+from jobs.models import DeadLetter
 from pricing import keys
-from pricing.models import FeedAnswer, HeldPrice, Merchant, Offer, Wine
+from pricing.models import FeedAnswer, HeldPrice, Merchant, Offer, RawBody, Wine
 from tests import cast
 from tests.feeds.server import Server
 from tests.pricing.observed import published
@@ -67,7 +68,7 @@ def observation(price: Any = "189.00", **fields: Any) -> dict[str, Any]:
 
 
 def nothing_written() -> bool:
-    stored = any(model.objects.exists() for model in (Offer, HeldPrice, FeedAnswer))
+    stored = any(model.objects.exists() for model in (Offer, HeldPrice, FeedAnswer, RawBody, DeadLetter))
     return not stored and published() == []
 
 
@@ -79,6 +80,14 @@ def refusal(response: HttpResponse) -> tuple[int, str, str | None]:
     assert answer["error"]["request_id"] == response["X-Request-ID"]
     assert response["Content-Type"] == "application/json"
     return response.status_code, answer["error"]["code"], answer["error"]["field"]
+
+
+def unreadable(response: HttpResponse) -> tuple[str, str | None]:
+    """Code and field of what could not be read of a signed webhook, whose sender is told that all is well."""
+    answer = json.loads(response.content)
+    assert (response.status_code, answer["accepted"], answer["event_ids"]) == (202, 0, [])
+    assert RawBody.objects.filter(pk=DeadLetter.objects.get().attributes["raw_body"]).exists()
+    return answer["unreadable"]["code"], answer["unreadable"]["field"]
 
 
 @pytest.fixture(scope="session")

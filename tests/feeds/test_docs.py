@@ -7,6 +7,7 @@ from django.conf import settings
 
 import pricing.feeds
 from pricing import signing
+from pricing.contract import LARGEST_NATIVE_PRICE, LARGEST_PRICE
 from pricing.feeds import canonical, cloudevents, formats, shopify, standard_webhooks, woocommerce
 from pricing.listings import Kept
 
@@ -36,6 +37,9 @@ def test_the_guide_has_the_numbers_of_the_settings():
         f"more than {settings.FEED_HOLD_FACTOR} times your last price",
         f"deeper than {settings.FEED_MAX_DEPTH} levels",
         f"answers for {settings.FEED_ANSWER_RETENTION.days} days",
+        f"keep the body for {settings.FEED_RAW_BODY_RETENTION.days} days",
+        f"at most {settings.FEED_RATE_MAX_AGE.days} days before",
+        f"at most {LARGEST_PRICE} (in other money than dollars, {LARGEST_NATIVE_PRICE})",
         f"up to {settings.FEED_LOCK_TIMEOUT.seconds} seconds",
         f"more than {settings.FEED_REQUESTS_PER_MINUTE:,} requests in a minute",
         f"within {['zero', 'one', 'two', 'three', 'four', 'five'][settings.ALERT_PROMISE.seconds // 60]} minutes",

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from pricing.models import FeedAnswer, HeldPrice, Offer, Wine
+from pricing.models import FeedAnswer, HeldPrice, Offer, RawBody, Wine
 from tests import cast
 from tests.cast import NOW
 from tests.feeds.conftest import observation
@@ -123,8 +123,8 @@ def test_a_batch_of_a_thousand_costs_a_handful_of_statements(feed, merchant):
         answer = accepted(feed.post(body))
     assert answer["accepted"] == len(answer["event_ids"]) == len(published()) == 1000
     statements = [query["sql"] for query in queries if query["sql"] not in ("BEGIN", "COMMIT")]
-    # key, rate, lock_timeout, reserve the answer, lock wines, read offers, write offers, publish, the answer
-    assert len(statements) == 9, [sql[:90] for sql in statements]
+    # key, rate, lock_timeout, reserve the answer, keep the body, lock wines, read offers, write offers, publish, answer
+    assert len(statements) == 10, [sql[:90] for sql in statements]
 
 
 def test_a_message_carries_request_delivery_and_trace_in_its_attributes(feed, wine):
@@ -134,6 +134,7 @@ def test_a_message_carries_request_delivery_and_trace_in_its_attributes(feed, wi
         "request_id": response["X-Request-ID"],
         "merchant_delivery_id": "d-1",
         "traceparent": traceparent,
+        "raw_body": str(RawBody.objects.get().pk),
     }
 
 
@@ -156,7 +157,7 @@ def test_without_a_delivery_id_the_idempotency_key_is_the_merchants_id(feed, win
 )
 def test_a_malformed_traceparent_is_left_out(feed, wine, traceparent):
     feed.post(observation(), traceparent=traceparent)
-    assert set(published()[0]["attributes"]) == {"request_id"}
+    assert set(published()[0]["attributes"]) == {"request_id", "raw_body"}
 
 
 def test_202_is_said_only_after_the_commit(feed, wine, monkeypatch):

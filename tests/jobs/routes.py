@@ -18,9 +18,11 @@ before_effect: list[Callable[[Sequence[Message]], None]] = []
 perform_with: list[Callable[[Any], Any]] = []
 
 
-def _fault(message: Message) -> None:
+def _fault(body: dict[str, Any]) -> None:
     """What a message may do to its worker; only in processes started with QUEUE_FAULTS, never in the test's own."""
-    match message.body.get("fault"):
+    if not os.environ.get("QUEUE_FAULTS"):
+        return
+    match body.get("fault"):
         case "exit":
             os._exit(1)
         case "segfault":
@@ -39,6 +41,8 @@ def _fault(message: Message) -> None:
             time.sleep(5)
         case "slow":
             time.sleep(0.005)
+        case "nap":
+            time.sleep(0.7)
 
 
 def _dig(depth: int) -> int:
@@ -46,11 +50,14 @@ def _dig(depth: int) -> int:
 
 
 def record_effects(messages: Sequence[Message]) -> None:
-    if os.environ.get("QUEUE_FAULTS"):
-        for message in messages:
-            _fault(message)
+    for message in messages:
+        _fault(message.body)
     for hook in before_effect:
         hook(messages)
+    _write(messages)
+
+
+def _write(messages: Sequence[Message]) -> None:
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO test_effect (event_id, key, seq, receive_count) VALUES (%s, %s, %s, %s)",
@@ -63,13 +70,14 @@ def prepare(messages: Sequence[Message]) -> list[Any]:
 
 
 def perform(task: Any) -> Any:
+    _fault(task)
     for hook in perform_with:
         hook(task)
     return task
 
 
 def record(pairs: Sequence[tuple[Message, Any]]) -> None:
-    record_effects([message for message, result in pairs if result is not None])
+    _write([message for message, result in pairs if result is not None])
 
 
 ROUTES = [

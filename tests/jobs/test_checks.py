@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 
-from jobs.models import Subscription
+from jobs.models import ScheduledJob, Subscription
+from jobs.schedule.declared import CatchUp, Job, Overlap, Zone
 from jobs.subscriptions import External, Route
 
 
@@ -62,3 +63,52 @@ def test_routes_that_cannot_work_are_refused(
     monkeypatch.setitem(__import__("sys").modules, "routes_under_test", module)
     settings.QUEUE_ROUTES = "routes_under_test"
     assert check in ids()
+
+
+def job(name: str = "nightly", cron: str = "0 2 * * *", **changes: Any) -> Job:
+    return Job(
+        name,
+        cron,
+        nothing,
+        **{
+            "lock_ttl": timedelta(minutes=1),
+            "overlap": Overlap.SKIP,
+            "catch_up": CatchUp.latest(),
+            "heartbeat": timedelta(hours=26),
+            "time_limit": timedelta(hours=1),
+            **changes,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("jobs", "check"),
+    [
+        ([job(), job()], "jobs.E009"),
+        ([job(zone=Zone.LOCAL)], "jobs.E010"),
+        ([job(cron="CRON_TZ=Europe/Paris 0 2 * * *")], "jobs.E011"),
+        ([job(cron="0 2 13 * 5")], "jobs.E011"),
+        ([job(lock_ttl=timedelta(0))], "jobs.E012"),
+        ([job(lock_ttl=timedelta(hours=1))], "jobs.E012"),
+        ([job(heartbeat=timedelta(hours=24))], "jobs.E013"),
+        ([job("Nightly valuation")], "jobs.E014"),
+        ([job(attempts=0)], "jobs.E014"),
+        ([job(time_limit=timedelta(0))], "jobs.E014"),
+        ([job()], None),
+    ],
+)
+def test_schedules_that_cannot_work_are_refused(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, jobs: list[Job], check: str | None
+) -> None:
+    module = ModuleType("schedule_under_test")
+    module.SCHEDULE = jobs  # type: ignore[attr-defined]
+    monkeypatch.setitem(__import__("sys").modules, "schedule_under_test", module)
+    settings.SCHEDULE = "schedule_under_test"
+    assert {i for i in ids() if i and i.startswith("jobs.")} == ({check} if check else set())
+
+
+@pytest.mark.django_db
+def test_a_cron_that_nobody_migrated_is_said_when_the_database_is_checked() -> None:
+    ScheduledJob.objects.filter(name="ledger-purge").update(cron="0 9 * * *")
+    messages = [m for m in run_checks(databases=["default"]) if m.id == "jobs.W002"]
+    assert [m.msg for m in messages] == ["The job 'ledger-purge' runs by '0 9 * * *', and the code says '10 * * * *'."]

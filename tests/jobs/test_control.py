@@ -17,7 +17,7 @@ from jobs.apply import Application
 from jobs.frontier import Frontier
 from jobs.lanes import claim_from
 from jobs.messages import Message, NewMessage
-from jobs.models import Delivery, ProcessedMessage, Subscription
+from jobs.models import Delivery, JobRun, ProcessedMessage, Subscription
 from jobs.outbox import publish
 from jobs.subscriptions import load_routes
 from jobs.worker import drain
@@ -259,12 +259,13 @@ def test_retention_removes_what_is_past_its_time_and_nothing_else(send: Any, set
                 " VALUES ('s', 1, %s, 't', 'k', '{}', '{}', 'permanent', 'E', 'r', '', '[]', 1, now(), %s)",
                 [f"d{days}", now - timedelta(days=days)],
             )
-    out = StringIO()
-    call_command("apply_retention", stdout=out)
+    for name in ("ledger-purge", "dead-letter-retention", "message-months"):
+        call_command("run_job", name, stdout=StringIO(), stderr=StringIO())
     assert rows("SELECT event_id FROM processed_messages") == [("e6",)]
     assert rows("SELECT event_id FROM jobs_deadletter ORDER BY id") == [("d1",), ("d13",)]
-    assert "ledger rows removed: 1; dead letters removed: 1" in out.getvalue()
-    assert "1 dead letters expire soon" in out.getvalue()
+    assert JobRun.objects.get(job="ledger-purge").counts == {"ledger rows removed": 1}
+    assert JobRun.objects.get(job="dead-letter-retention").counts == {"dead letters removed": 1}
+    assert f"jobs_message_{timezone.now():%Y_%m}" in {name for (name,) in rows("SELECT relname FROM pg_class")}
 
 
 def test_months_of_the_log_are_made_ahead_and_dropped_after_their_time(queue_db: None) -> None:

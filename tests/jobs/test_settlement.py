@@ -190,6 +190,31 @@ def test_a_suspect_is_claimed_alone_and_its_mates_are_not_held_up_for_good(send:
     assert len(ids) == 4
 
 
+def test_who_fell_silent_twice_goes_only_to_a_lane_that_is_alone_and_holds_up_no_other(send: Any) -> None:
+    (killer,) = send("a")
+    subscription = Subscription.objects.get(name="strict")
+    part = rows(
+        "SELECT part FROM jobs_delivery JOIN jobs_subscription s ON s.id = subscription_id WHERE s.name = 'strict'"
+    )[0][0]
+
+    def claim(company: int) -> queue.Claim:
+        return queue.claim((subscription.pk, part), ordered=True, batch=10, window=100, company=company)
+
+    assert [len(claim(queue.IN_COMPANY).messages), make_visible(), len(claim(queue.IN_COMPANY).messages)] == [
+        1,
+        None,
+        1,
+    ]
+    make_visible()
+    (later,) = send("a")
+    beside = claim(queue.IN_COMPANY)
+    assert (beside.messages, beside.look.lonely) == ([], True), "neither it nor its key's next one"
+    alone = claim(queue.ALONE)
+    assert ([message.event_id for message in alone.messages], alone.look.lonely) == ([killer], False)
+    assert alone.messages[0].receive_count == 3
+    assert killer != later
+
+
 def test_a_suspect_waits_for_the_earlier_message_of_its_key(send: Any) -> None:
     first, second = send("a", "a")
     (claim,) = claim_all("strict")

@@ -1,6 +1,9 @@
 """Waking idle workers: after commit, coalesced, lossy."""
 
+import os
 import select
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +15,7 @@ from django.db import transaction
 from jobs import wakeup
 from jobs.messages import NewMessage
 from jobs.outbox import publish
+from tests.processes.conftest import ROOT, database_url
 
 
 @pytest.fixture
@@ -45,6 +49,24 @@ def test_a_commit_is_announced_with_the_partitions_it_wrote(ears: psycopg.Connec
         publish([NewMessage("thing.happened", "a", {"seq": 1})])
     (payload,) = heard(ears, seconds=10)
     assert len(wakeup._parse(payload)) == 2, "one partition of each of its two subscriptions"
+
+
+def test_a_process_that_publishes_and_ends_has_it_said(ears: psycopg.Connection) -> None:
+    program = (
+        "import django; django.setup()\n"
+        "from django.db import transaction\n"
+        "from jobs.messages import NewMessage\n"
+        "from jobs.outbox import publish\n"
+        "with transaction.atomic():\n"
+        "    publish([NewMessage('thing.happened', 'a', {'seq': 1})])\n"
+    )
+    environment = {
+        "DATABASE_URL": database_url(),
+        "WORKER_LISTEN": "true",
+        "DJANGO_SETTINGS_MODULE": "winecellar.settings",
+    }
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, **environment}, cwd=ROOT, check=True, timeout=60)
+    assert heard(ears, seconds=10), "and not only by luck: its last thread ends with it"
 
 
 def test_what_was_rolled_back_is_not_announced(ears: psycopg.Connection) -> None:

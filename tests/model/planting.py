@@ -33,7 +33,7 @@ def in_sql(old: str, new: str, *statements: str) -> Plant:
 
 
 CLAIMS = ("CLAIM_ORDERED", "CLAIM_UNORDERED")
-ACKS = ("ACK_RUN", "ACK_SOME")
+ACKS = ("ACK_RUN", "ACK_RUN_TOLD", "ACK_SOME")
 
 
 def in_source(owner: Any, name: str, old: str, new: str) -> Plant:

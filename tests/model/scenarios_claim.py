@@ -111,6 +111,17 @@ def what_a_silent_worker_held_comes_back_one_by_one() -> None:
     promise(len(claim("loose").messages) == 1, "I7: a killer's batch-mates are charged for it: suspects come together")
 
 
+def who_fell_silent_twice_waits_for_a_lane_that_is_alone() -> None:
+    (event,) = send("a")
+    for _ in range(2):
+        promise(len(claim("loose", company=queue.IN_COMPANY).messages) == 1, "the scenario itself: handed out twice")
+        make_visible()
+    held = claim("loose", company=queue.IN_COMPANY)
+    promise(not held.messages, "I7: what another lane has in hand is charged for a killer time after time")
+    promise(held.look.lonely, "I8: nobody learns that something waits for a lane to be alone")
+    promise([m.event_id for m in claim("loose").messages] == [event], "I8: it never goes")
+
+
 def a_key_in_backoff_waits_as_a_whole() -> None:
     first, second = send("a", "a", type_="thing.happened")
     settle("strict", claim("strict"), failing(first, transient()))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from django.conf import settings
 from django.db import connection, transaction
 
-from jobs import lanes, queue
+from jobs import failures, lanes, queue
 from jobs.apply import Application
 from jobs.frontier import Frontier
+from jobs.messages import Message
 from jobs.models import DeadLetter
+from jobs.retry import Bury, Retry
+from jobs.solitude import Solitude
 from jobs.subscriptions import Apply, load_routes
 from tests.jobs import routes
 from tests.jobs.conftest import effects, make_visible, rows
@@ -57,6 +60,14 @@ def a_sleepers_ack_touches_nothing() -> None:
     _by_a_sleeper(write, "an ack")
 
 
+def a_sleepers_telling_ack_touches_nothing() -> None:
+    def write(sleeper: queue.Claim) -> None:
+        with transaction.atomic():
+            queue.ack_told(sleeper, "loose", sleeper.messages)
+
+    _by_a_sleeper(write, "an ack that tells what is new")
+
+
 def a_sleepers_ack_of_some_touches_nothing() -> None:
     def write(sleeper: queue.Claim) -> None:
         with transaction.atomic():
@@ -86,11 +97,37 @@ def a_lane_that_lost_its_connection_gives_back_only_what_is_its_own() -> None:
     """river#1302: a rescuer overwrote what had changed hands since it looked."""
 
     def write(sleeper: queue.Claim) -> None:
-        lane = lanes.EffectLane(lanes.Sweeper(Frontier(), {}), lambda: False)
+        lane = lanes.EffectLane(lanes.Sweeper(Frontier(), {}), lambda: False, Solitude())
         lane._unsettled = Application(load_routes()["loose"], routes.record_effects, sleeper, lambda: False)
         lane.recover()
 
     _by_a_sleeper(write, "a rescue")
+
+
+def a_burial_that_finds_its_row_lost_lets_no_later_message_of_its_key_go() -> None:
+    """A worker pauses between a failed attempt's rollback and its burial; another takes over; then it wakes up."""
+    first, second = send("a", "a", type_="thing.happened")
+    sleeper, heirs = claim("strict"), []
+
+    def old_code(messages: Sequence[Message]) -> None:
+        if messages[0].event_id == first:
+            raise permanent()
+        routes.record_effects(messages)
+
+    def pause(*arguments: object, **named: object) -> Retry | Bury:
+        make_visible()
+        heirs.append(claim("strict"))
+        return decide(*arguments, **named)
+
+    decide, failures.decide = failures.decide, pause
+    try:
+        settle("strict", sleeper, old_code)
+    finally:
+        failures.decide = decide
+    promise(second not in effects(), "I5: a key's later message is applied while another worker has the one before")
+    settle("strict", heirs[0])
+    empty("strict")
+    promise(effects() == [first, second], "I5: a key's messages are applied out of order, or one is lost")
 
 
 def of_a_batch_partly_lost_nothing_is_applied() -> None:

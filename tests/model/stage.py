@@ -51,9 +51,9 @@ def partition(name: str) -> queue.Partition:
     return (Subscription.objects.get(name=name).pk, 0)
 
 
-def claim(name: str, *, batch: int = 20, mark: int = 0) -> queue.Claim:
+def claim(name: str, *, batch: int = 20, mark: int = 0, company: int = queue.ALONE) -> queue.Claim:
     ordered = load_routes()[name].ordered
-    return queue.claim(partition(name), ordered=ordered, batch=batch, window=100, mark=mark)
+    return queue.claim(partition(name), ordered=ordered, batch=batch, window=100, mark=mark, company=company)
 
 
 def settle(name: str, held: queue.Claim, handler: Apply = record_effects) -> int:
@@ -182,8 +182,8 @@ def a_claim_stalled_after_its_snapshot(name: str) -> Iterator[Callable[[], queue
 
     The statement is the one that queue.py has at this moment, mutated or not, with a wait built into its middle.
     """
-    gate = f"FROM win, (SELECT pg_advisory_xact_lock_shared({GATE})) gate WINDOW"
-    gated = {sql: edited(getattr(queue, sql), "FROM win WINDOW", gate) for sql in CLAIMS}
+    gate = f"AS wholly FROM win, (SELECT pg_advisory_xact_lock_shared({GATE})) gate"
+    gated = {sql: edited(getattr(queue, sql), "AS wholly FROM win", gate) for sql in CLAIMS}
     with elsewhere() as other, connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(%s)", [GATE])
         saved = {sql: getattr(queue, sql) for sql in gated}

@@ -6,7 +6,7 @@ from decimal import Decimal
 from django.utils import timezone
 
 from jobs.messages import new_event_id
-from pricing.models import Merchant, Offer, PriceHistory, Wine
+from pricing.models import Availability, Merchant, Offer, PriceHistory, Wine
 from tests.cast import merchant, wine
 
 
@@ -32,6 +32,30 @@ def offered(price: str, *, days: float, by: Merchant, of: Wine) -> Offer:
     at = days_ago(days)
     return Offer.objects.create(
         merchant=by, wine=of, price_usd=Decimal(price), occurred_at=at, seen_at=timezone.now(), event_id=new_event_id()
+    )
+
+
+def left(merchant_number: str, *, days: float) -> Offer:
+    """The merchant has not offered Montrose since then, in the offers and in the history."""
+    offer = Offer.objects.get(wine=wine(), merchant=merchant(merchant_number))
+    offer.withdrawn_at = days_ago(days)
+    offer.save(update_fields=["withdrawn_at"])
+    Availability.objects.create(
+        wine=offer.wine, merchant_id=offer.merchant_id, observed_at=offer.withdrawn_at, event_id=new_event_id()
+    )
+    return offer
+
+
+def came_back(offer: Offer, *, days: float) -> None:
+    """At the price it had."""
+    offer.withdrawn_at, offer.occurred_at = None, days_ago(days)
+    offer.save(update_fields=["withdrawn_at", "occurred_at"])
+    Availability.objects.create(
+        wine=offer.wine,
+        merchant_id=offer.merchant_id,
+        price_usd=offer.price_usd,
+        observed_at=offer.occurred_at,
+        event_id=new_event_id(),
     )
 
 

@@ -47,6 +47,19 @@ def test_one_price_throughout_is_a_level_line_without_a_high() -> None:
     assert drawn.line == f"M0 {HEIGHT / 2:g}H{WIDTH}"
 
 
+def test_a_gap_breaks_the_line_and_an_end_leaves_no_price_now() -> None:
+    def day(number: float) -> datetime:
+        return SINCE + timedelta(days=number)
+
+    steps = [Step(day(0), "x", Decimal(100), day(9)), Step(day(45), "x", Decimal(100), day(81))]
+    drawn = draw(steps, since=SINCE, until=UNTIL)
+    y = drawn.low.y
+    assert drawn.line == f"M0 {y:g}H100M500 {y:g}H900"
+    assert drawn.now is None
+    again = draw([*steps, Step(day(85.5), "y", Decimal(200))], since=SINCE, until=UNTIL)
+    assert again.line.endswith(f"H900M950 {again.now.y:g}H{WIDTH}")  # type: ignore[union-attr]
+
+
 def test_a_line_that_begins_late_begins_there() -> None:
     assert chart((72, 100)).line.startswith("M800 ")
 

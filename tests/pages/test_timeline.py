@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -20,8 +21,9 @@ SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 UNTIL = SINCE + timedelta(days=90)
 
 
-def seen(day: float, merchant: str, price: str | int) -> Observation:
-    return Observation(SINCE + timedelta(days=day), merchant, Decimal(price))
+def seen(day: float, merchant: str, price: str | int | None) -> Observation:
+    """A price of None: the merchant offers it no longer."""
+    return Observation(SINCE + timedelta(days=day), merchant, None if price is None else Decimal(price))
 
 
 def steps(*observations: Observation) -> list[tuple[float, str, int]]:
@@ -80,7 +82,7 @@ def test_no_observation_no_step() -> None:
             seen,
             st.integers(-20, 100),
             st.sampled_from("xyz"),
-            st.integers(1, 9),
+            st.none() | st.integers(1, 9),
         )
     )
 )
@@ -89,11 +91,52 @@ def test_at_every_time_the_steps_give_the_lowest_of_the_last_prices(observations
     assert [step.at for step in found] == sorted({step.at for step in found})
     for day in range(91):
         when = SINCE + timedelta(days=day)
-        last: dict[str, Decimal] = {}
+        last: dict[str, Decimal | None] = {}
         for one in sorted(observations, key=lambda one: one.at):
             if one.at <= when:
                 last[one.merchant_id] = one.price_usd
-        assert price_at(found, when) == min(last.values(), default=None)
+        assert price_at(found, when) == min((price for price in last.values() if price is not None), default=None)
+    assert all(step.until is None or step.at < step.until for step in found)
+    assert all(a.until is None or a.until < b.at for a, b in pairwise(found))
+
+
+def gaps(*observations: Observation) -> list[tuple[float, float | None]]:
+    """From when to when each step holds, in days; None: until the next one."""
+    found = best_price_steps(observations, since=SINCE, until=UNTIL)
+    day = timedelta(days=1)
+    return [((s.at - SINCE) / day, None if s.until is None else (s.until - SINCE) / day) for s in found]
+
+
+def test_where_nobody_offers_there_is_a_gap() -> None:
+    assert gaps(seen(1, "x", 100), seen(3, "x", None), seen(5, "x", 100)) == [(1, 3), (5, None)]
+    assert gaps(seen(1, "x", 100), seen(3, "x", None)) == [(1, 3)]
+    assert gaps(seen(-9, "x", 100), seen(-5, "x", None), seen(5, "y", 90)) == [(5, None)]
+    assert gaps(seen(1, "x", None)) == []
+
+
+def test_while_another_merchant_offers_it_there_is_none() -> None:
+    assert steps(seen(1, "x", 100), seen(2, "y", 120), seen(3, "x", None), seen(5, "x", 110)) == [
+        (1, "x", 100),
+        (3, "y", 120),
+        (5, "x", 110),
+    ]
+    assert gaps(seen(1, "x", 100), seen(3, "x", None), seen(3, "y", 100)) == [(1, None), (3, None)]
+
+
+def test_gone_and_back_at_one_time_is_never_gone() -> None:
+    assert gaps(seen(1, "x", 100), seen(3, "x", None), seen(3, "x", 100)) == [(1, None)]
+    assert gaps(seen(1, "x", 100), seen(3, "x", 90), seen(3, "x", None)) == [(1, 3)]
+
+
+def test_a_gap_ends_a_stay_and_leaves_no_price_now() -> None:
+    found = best_price_steps(
+        [seen(1, "x", 90), seen(3, "x", None), seen(5, "x", 90), seen(8, "x", None)], since=SINCE, until=UNTIL
+    )
+    meaning = meaning_of_target(found, Decimal(95))
+    assert (meaning.times_seen, meaning.now, meaning.low) == (2, None, 90)
+    assert suggested_targets(found) == []
+    assert price_at(found, SINCE + timedelta(days=4)) is None
+    assert price_at(found, SINCE + timedelta(days=3)) is None
 
 
 def test_the_price_before_the_first_step_is_unknown() -> None:

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.cast import alert, merchant, wine
-from tests.pages.cellar import asked, offered
+from tests.pages.cellar import asked, came_back, left, offered
 from tests.pages.html import Page
 
 MONTROSE = "/wines/wn_4417"
@@ -151,6 +151,50 @@ def test_history_without_an_offer_and_one_single_price_are_drawn(stranger: Clien
     asked("20.00", days=200, by=merchant(), of=wine())
     offered("20.00", days=100, by=merchant(), of=wine())
     assert "$20.00 throughout." in words(stranger)
+
+
+@pytest.mark.usefixtures("cellar")
+def test_a_withdrawn_offer_is_no_price_now_and_leaves_a_gap(stranger: Client) -> None:
+    left("083", days=6)
+    left("082", days=2)
+    seen = words(stranger)
+    assert "No offer Nobody offers it now." in seen
+    assert "No merchant offers this wine now." in seen
+    assert "Merchant X" not in seen.partition("Facts")[0].partition("Offers")[2]
+    assert "now offered by nobody." in stranger.get(MONTROSE).content.decode()
+    assert "Nobody offered it –" in seen.partition("The same as a table")[2]
+    assert "Nobody offers it now; you will be told when" in words(stranger, f"{MONTROSE}?target=30")
+    assert "Nobody offers it now" in words(stranger, "/?q=montrose")
+
+
+@pytest.mark.usefixtures("cellar")
+def test_the_best_price_is_that_of_an_offer_that_stands(stranger: Client) -> None:
+    left("082", days=2)
+    seen = words(stranger)
+    assert "Best price now $168.00 at La Cave du Pont" in seen
+    assert "Offers 1 merchant, cheapest first" in seen
+    names = [name for _, name in stranger.get(MONTROSE).context["rows"]]
+    assert "Merchant X" in names  # who was the best keeps its name in the table
+
+
+@pytest.mark.usefixtures("cellar")
+def test_what_was_not_offered_a_week_ago_had_no_price_then(stranger: Client) -> None:
+    left("083", days=8)
+    offer = left("082", days=9)
+    came_back(offer, days=1)
+    assert "not offered a week before" in words(stranger)
+    assert stranger.get(MONTROSE).context["week_ago_usd"] is None
+    assert stranger.get("/?q=montrose").context["wines"][0].week_ago_usd is None
+
+
+@pytest.mark.django_db
+def test_a_price_in_other_money_is_shown_as_it_was_asked(stranger: Client) -> None:
+    offer = offered("110.00", days=1, by=merchant(), of=wine())
+    type(offer).objects.update(native_price="1100.00", native_currency="EUR")
+    seen = words(stranger)
+    assert "$110.00 at Merchant X, who asks EUR 1,100.00, seen today" in seen
+    assert "$110.00 asks EUR 1,100.00" in seen
+    assert "at the rate of the day" in seen
 
 
 @pytest.mark.django_db

@@ -1,13 +1,15 @@
 """Helpers of the tests of prices: observations, messages as consumers receive them, and the log as it was written."""
 
 import json
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 from django.db import connection
 
 from jobs.messages import Message, dumps
+from pricing import rates
+from pricing.ecb import Published
 from pricing.models import Merchant, Offer, Wine
 from pricing.rules import Observation
 from tests.cast import NOW
@@ -15,6 +17,13 @@ from tests.cast import NOW
 
 def seen(price: str, at: datetime = NOW, wine_id: str = "wn_4417") -> Observation:
     return Observation(wine_id, Decimal(price), at)
+
+
+def load_rates(day: str, **per_eur: str) -> None:
+    """What one euro was worth on that day; the euro's own 1 comes with it."""
+    on = date.fromisoformat(day)
+    published = [Published(on, currency, Decimal(rate)) for currency, rate in {"EUR": "1", **per_eur}.items()]
+    rates.store(published, source="test")
 
 
 def make_offer(merchant: Merchant, wine: Wine, price: str = "189.00", at: datetime = NOW) -> Offer:

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from jobs.errors import PermanentError
 from pricing import history
-from pricing.models import PriceHistory
+from pricing.models import Availability, PriceHistory
 from tests.pricing.observed import received
 from tests.pricing.test_events import BODY, WRONG
 
@@ -73,3 +73,52 @@ def test_a_disagreement_between_the_two_is_an_error_and_not_a_silent_gap(monkeyp
     with pytest.raises(RuntimeError, match="2 price events, 1 rows"), transaction.atomic():
         history.append([received(BODY), received({**BODY, "currency": "EUR"})])
     assert rows() == []
+
+
+# --- The gaps ---------------------------------------------------------------------------------------------------
+
+GAP = {
+    "event_id": "evt_1",
+    "type": "wine.offer_withdrawn",
+    "occurred_at": "2026-03-14T09:12:04Z",
+    "wine_id": "wn_4417",
+    "wine_name": "Ch. Montrose 2016",
+    "merchant_id": "mch_082",
+    "price_usd": Decimal("154.00"),
+    "currency": "USD",
+}
+WRONG_GAPS = {
+    "event_id": WRONG["event_id"],
+    "wine_id": WRONG["wine_id"],
+    "merchant_id": WRONG["wine_id"],
+    "price_usd": WRONG["new_price_usd"],
+    "currency": WRONG["currency"],
+    "occurred_at": WRONG["occurred_at"],
+}
+
+
+def gap(**fields):
+    body = {**GAP, **fields}
+    return received(body, type_=body["type"])
+
+
+def test_an_end_and_a_return_are_rows_of_availability_beside_the_prices(django_assert_num_queries):
+    returned = gap(event_id="evt_3", type="wine.offer_returned", occurred_at="2026-03-14T10:00:00Z")
+    with django_assert_num_queries(2):
+        history.append([gap(), received({**BODY, "event_id": "evt_2"}), returned])
+    found = list(Availability.objects.order_by("id").values_list("event_id", "merchant_id", "price_usd", "observed_at"))
+    assert found == [
+        ("evt_1", "mch_082", None, datetime(2026, 3, 14, 9, 12, 4, tzinfo=UTC)),
+        ("evt_3", "mch_082", Decimal("154.00"), datetime(2026, 3, 14, 10, tzinfo=UTC)),
+    ]
+    assert [row[0] for row in rows()] == ["evt_2"]
+
+
+@pytest.mark.parametrize("name", WRONG_GAPS)
+def test_sql_refuses_of_a_gap_exactly_what_parsing_refuses(name):
+    for value in WRONG_GAPS[name]:
+        with pytest.raises(PermanentError, match=f"^{name} "), transaction.atomic():
+            history.append([gap(), gap(**{name: value})])
+        assert not Availability.objects.exists()
+    history.append([gap()])
+    assert Availability.objects.count() == 1

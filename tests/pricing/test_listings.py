@@ -18,13 +18,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 GOOD, VAGUE = "Ch. Montrose 2016 75cl", "Montrose rouge 2016 75cl"
 
 
-def ask(title=GOOD, price="189.00", *, id_="v1", currency="USD", minutes=0, **fields):
+def ask(title=GOOD, price="189.00", *, id_="v1", currency="USD", minutes=0, in_stock=True, **fields):
     return Ask(
         source_id=id_,
         listed=read_listing(title, **fields),
         price=None if price is None else Decimal(price),
         currency=currency,
         occurred_at=NOW + timedelta(minutes=minutes),
+        in_stock=in_stock,
     )
 
 
@@ -139,13 +140,19 @@ def test_a_person_may_decide_what_is_unclear(merchant, wine):
 
 
 @pytest.mark.parametrize(
-    ("change", "why"), [({"price": None}, Kept.NO_PRICE), ({"currency": "EUR"}, Kept.OTHER_CURRENCY)]
+    ("change", "why"),
+    [
+        ({"price": None}, Kept.NO_PRICE),
+        ({"in_stock": False}, Kept.OUT_OF_STOCK),
+        ({"currency": ""}, Kept.NO_CURRENCY),
+        ({"currency": "XXX"}, Kept.NO_CURRENCY),
+    ],
 )
-def test_without_a_price_in_dollars_nothing_is_recorded_and_nothing_is_lost(merchant, wine, change, why):
+def test_without_a_price_in_known_money_nothing_is_recorded_and_nothing_is_lost(merchant, wine, change, why):
     [result] = take(merchant, ask(**change))
     assert (result.kept, result.outcome) == (why, None)
     listing = Listing.objects.get()
-    assert (listing.wine, listing.price) == (wine, None if "price" in change else Decimal("189.00"))
+    assert (listing.wine, listing.price) == (wine, Decimal("189.00") if "currency" in change else None)
     assert published() == []
     assert take(merchant, ask(minutes=1))[0].outcome.verdict is Verdict.APPLIED
 

@@ -1,5 +1,7 @@
 """The price history, derived again from the log."""
 
+from datetime import timedelta
+from decimal import Decimal
 from io import StringIO
 
 import pytest
@@ -9,9 +11,11 @@ from django.db import connection, transaction
 from jobs.messages import NewMessage
 from jobs.outbox import publish
 from jobs.worker import drain
-from pricing import rebuild
-from pricing.models import PriceHistory
-from tests.cast import merchant, price, wine
+from pricing import availability, rebuild
+from pricing.models import Availability, PriceHistory
+from pricing.services import record_observations
+from tests.cast import NOW, merchant, price, wine
+from tests.pricing.observed import seen
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -109,3 +113,21 @@ def test_it_leaves_no_table_behind() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT to_regclass('pg_temp.applied')")
         assert cursor.fetchone() == (None,)
+
+
+def test_the_gaps_are_derived_again_too() -> None:
+    minute = timedelta(minutes=1)
+    three_prices()
+    availability.withdraw(merchant=merchant(), wine_ids=[wine().pk], at=NOW + 5 * minute, why="gone", now=NOW)
+    record_observations(
+        merchant=merchant(), observations=[seen("150.00", NOW + 9 * minute)], attributes={}, now=NOW + 9 * minute
+    )
+    drain(["price-history"])
+    before = list(Availability.objects.order_by("id").values_list("event_id", "price_usd", "observed_at"))
+    assert [price for _, price, _ in before] == [None, Decimal("150.00")]
+    assert "from the log: 6 rows; missing: 0, wrong: 0, surplus: 0; not from the log, kept: 0" in run()
+    Availability.objects.filter(price_usd=None).delete()
+    Availability.objects.update(price_usd="1.00")
+    assert "missing: 1, wrong: 1, surplus: 0" in run()
+    assert list(Availability.objects.order_by("id").values_list("event_id", "price_usd", "observed_at")) == before
+    assert len(history()) == 4

@@ -1,4 +1,4 @@
-"""Runs a worker whose clock is off by some seconds: `python -m tests.processes.shifted 3600 strict`.
+"""Runs a command whose clock is off by some seconds: `python -m tests.processes.shifted 3600 run_worker strict`.
 
 The clock is injected into Python rather than faked under it: the monotonic clock, by which waits end, is left alone.
 """
@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import datetime, timedelta
 
-import django
+from django.core.management import execute_from_command_line
 from django.utils import timezone
 
 
@@ -23,9 +23,7 @@ def shift(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    offset, *subscriptions = sys.argv[1:]
+    offset, *command = sys.argv[1:]
     shift(float(offset))
-    django.setup()
-    from jobs.worker import Worker
-
-    sys.exit(Worker(subscriptions).run())
+    sys.argv = ["manage.py", *command]
+    execute_from_command_line(sys.argv)

@@ -65,6 +65,30 @@ def test_a_message_that_kills_its_worker_is_buried_after_five_receives_and_its_m
     assert deaths == (5 if fault in DEADLY else 0), "five deaths, or five failures that Python could still catch"
 
 
+@pytest.mark.parametrize(
+    ("mates", "killers"),
+    [("thing.happened", "thing.happened"), ("do_outside", "do_outside"), ("do_outside", "thing.happened")],
+)
+def test_what_another_lane_had_in_hand_when_a_message_killed_the_worker_is_charged_twice_at_most(
+    send: Any, processes: Processes, mates: str, killers: str
+) -> None:
+    """Each death finds the mate at work. After the second the killer is given to a lane alone in the process."""
+    first, second = key_of_part(0), key_of_part(1)  # so that two lanes hold them
+    (mate,) = send(first, type_=mates, fault="nap")
+    (killer,) = send(second, type_=killers, fault="segfault")
+    processes.worker("strict", "outside", QUEUE_FAULTS="1", **UNDER_TEST)
+    wait_until(lambda: DeadLetter.objects.exists() and effects(), seconds=90, what="one is buried, the other done")
+    assert list(DeadLetter.objects.values_list("event_id", "receive_count", "cause")) == [(killer, 5, "worker_crash")]
+    ((event_id, receives),) = rows("SELECT event_id, receive_count FROM test_effect")
+    assert (event_id, receives <= 3) == (mate, True), f"the mate was handed out {receives} times"
+
+
+def key_of_part(part: int) -> str:
+    """A key whose messages lie in this of two partitions, and so too of four."""
+    sql = "SELECT min(i)::text FROM generate_series(1, 99) i WHERE abs(hashtextextended(i::text, 0) % 4) = %s"
+    return str(rows(sql.replace("% 4", "%% 4"), part)[0][0])
+
+
 def test_a_killed_workers_deliveries_are_done_by_another_within_their_lease(send: Any, processes: Processes) -> None:
     victim = processes.worker("strict", "--unsupervised", QUEUE_FAULTS="1", **UNDER_TEST)
     (event_id,) = send("a", fault="sleep")
@@ -138,7 +162,16 @@ def test_a_listener_that_was_cut_off_subscribes_again(send: Any, processes: Proc
 def test_workers_whose_clocks_are_an_hour_apart_steal_nothing(send: Any, processes: Processes) -> None:
     """Leases and retries are the database's time: whoever is early or late by its own clock changes nothing."""
     for offset in ("3600", "-3600"):
-        process = processes.start("-m", "tests.processes.shifted", offset, "strict", QUEUE_FAULTS="1", **UNDER_TEST)
+        process = processes.start(
+            "-m",
+            "tests.processes.shifted",
+            offset,
+            "run_worker",
+            "strict",
+            "--unsupervised",
+            QUEUE_FAULTS="1",
+            **UNDER_TEST,
+        )
         wait_until(lambda process=process: "worker.started" in processes.log(process), what="it starts")
     ids = send(*"abcdefgh" * 4, fault="slow")
     wait_until(lambda: not left(), what="all is done")

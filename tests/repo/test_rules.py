@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from jobs.alarms import rules as alarms
+from jobs.schedule.rules import Outcome
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ["winecellar", "alerts", "pricing", "jobs"]
 # The only modules that speak SQL to the queue's tables.
@@ -27,15 +30,24 @@ def test_only_two_modules_speak_sql_to_the_queues_tables() -> None:
     assert found - {"winecellar/demo/standing.py"} == QUEUE_SQL
 
 
+def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
+    speaks = re.compile(r"\b(INTO|FROM|UPDATE|JOIN|TABLE)\s+jobs_(job|run|lock|process|incident)\b")
+    assert {str(path.relative_to(ROOT)) for path in modules() if speaks.search(path.read_text())} == {
+        "jobs/schedule/store.py"
+    }
+
+
 @pytest.mark.parametrize(
     "name",
     [
+        *("jobs/words.py", "jobs/schedule/cron.py", "jobs/schedule/rules.py", "jobs/alarms/rules.py"),
         *("jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"),
         *("pricing/sizes.py", "pricing/titles.py", "pricing/codes.py", "pricing/matching.py"),
         *(f"pricing/catalogues/{name}.py" for name in ("rows", "errors", "options", "inflate", "decode", "stream")),
         *(f"pricing/catalogues/{name}.py" for name in ("columns", "delimited", "xml_rows", "google", "wine_searcher")),
         *(f"pricing/catalogues/{name}.py" for name in ("vivino", "sniff", "sales", "reading", "numbers", "prices")),
         *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
+        *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
     ],
 )
 def test_what_is_called_pure_imports_no_django(name: str) -> None:
@@ -53,8 +65,17 @@ def test_a_feeds_adapter_imports_no_models_and_no_database(name: str) -> None:
 
 def test_leases_are_never_made_with_a_frozen_clock() -> None:
     """`now()` stands still in a long transaction. Naming a month's partition may use it, a lease may not."""
-    text = (ROOT / "jobs/queue.py").read_text()
-    assert not re.search(r"(?<![_a-z.])now\(\)", text.replace("`now()`", ""))
+    for name in ("jobs/queue.py", "jobs/schedule/store.py"):
+        text = re.sub(r"def now\(\)", "", (ROOT / name).read_text().replace("`now()`", ""))
+        assert not re.search(r"(?<![_a-z.])now\(\)", text), name
+
+
+def test_every_alarm_has_a_paragraph_for_operators_and_every_outcome_its_meaning() -> None:
+    text = (ROOT / "docs/schedule.md").read_text()
+    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS):
+        assert f"`{alarm}`" in text, alarm
+    for outcome in Outcome:
+        assert f"| {outcome.value}" in text, outcome
 
 
 def test_every_module_says_what_it_is_for() -> None:

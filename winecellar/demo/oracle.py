@@ -1,7 +1,8 @@
 """Which mails are due: an independent model of the alerts, to hold the system against. Pure, imports no Django.
 
 It knows only what the pages promise: an alert mails when a price at or below its target arrives while it is watching,
-then is silent until the best price it listens to has been above the target again. Called by summary.py.
+then is silent until no price that it listens to is at or below the target any more, be it dearer or withdrawn. An offer
+that comes back as it was mails too, unless the last mail was about just that. Called by summary.py.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ Prices = Mapping[tuple[str, str], Decimal]  # (wine id, merchant id) → price
 
 @dataclass(frozen=True, slots=True)
 class WatchedAlert:
-    """An alert as it stood before the first price was sent. `merchant_id` None: any merchant."""
+    """An alert as it stood before the first price was sent. `merchant_id` None: any merchant.
+
+    `told` is the merchant and the price of its last mail.
+    """
 
     id: int
     wine_id: str
     merchant_id: str | None
     threshold_usd: Decimal
     watching: bool
+    told: tuple[str, Decimal] | None = None
 
     def listens_to(self, merchant_id: str) -> bool:
         return self.merchant_id in (None, merchant_id)
@@ -30,12 +35,16 @@ class WatchedAlert:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedPrice:
-    """A price change that the feed answered with 202 and this event id."""
+    """A price change that the feed answered with 202 and this event id.
+
+    Without a price the offer was withdrawn; `is_return`: it is offered again, at the price it had.
+    """
 
     event_id: str
     wine_id: str
     merchant_id: str
-    price_usd: Decimal
+    price_usd: Decimal | None
+    is_return: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +73,28 @@ def due_mails(
     of_wine: dict[str, list[WatchedAlert]] = defaultdict(list)
     for alert in alerts:
         of_wine[alert.wine_id].append(alert)
-    watching = {alert.id: alert.watching for same_wine in of_wine.values() for alert in same_wine}
+    everyone = [alert for same_wine in of_wine.values() for alert in same_wine]
+    watching = {alert.id: alert.watching for alert in everyone}
+    told = {alert.id: alert.told for alert in everyone}
     due: list[DueMail] = []
     for event in events:
-        now[event.wine_id, event.merchant_id] = event.price_usd
+        offer = (event.wine_id, event.merchant_id)
+        if event.price_usd is None:
+            now.pop(offer, None)
+        else:
+            now[offer] = event.price_usd
         for alert in of_wine[event.wine_id]:
             mail = DueMail(alert.id, event.event_id)
             if not alert.listens_to(event.merchant_id) or mail in excused:
                 continue
-            if watching[alert.id] and event.price_usd <= alert.threshold_usd:
+            if watching[alert.id] and event.price_usd is not None and event.price_usd <= alert.threshold_usd:
                 watching[alert.id] = False
-                due.append(mail)
+                said = (event.merchant_id, event.price_usd)
+                if not (event.is_return and told[alert.id] == said):
+                    due.append(mail)
+                    told[alert.id] = said
             elif not watching[alert.id]:
-                watching[alert.id] = _best_price(alert, now) > alert.threshold_usd
+                watching[alert.id] = not _is_met(alert, now)
     return due
 
 
@@ -92,9 +110,9 @@ def _replaced(events: Iterable[AcceptedPrice]) -> set[str]:
     return replaced
 
 
-def _best_price(alert: WatchedAlert, prices: Prices) -> Decimal:
-    return min(
-        price
+def _is_met(alert: WatchedAlert, prices: Prices) -> bool:
+    return any(
+        price <= alert.threshold_usd
         for (wine_id, merchant_id), price in prices.items()
         if wine_id == alert.wine_id and alert.listens_to(merchant_id)
     )

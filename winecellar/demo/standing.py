@@ -9,16 +9,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count
 
 from alerts.events import ALERT_CREATED
-from alerts.models import Alert, Decision
+from alerts.models import Alert, Decision, Notification
 from jobs import queue
-from jobs.models import DeadLetter, LoggedMessage, ProcessedMessage
-from pricing.events import PRICE_CHANGED
-from pricing.models import Offer
+from jobs.models import DeadLetter, LoggedMessage, Process, ProcessedMessage
+from pricing.events import OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED
+from pricing.models import Merchant, Offer
 from winecellar.demo import catalogue
 from winecellar.demo.market import Listing
 from winecellar.demo.oracle import AcceptedPrice, DueMail, WatchedAlert
@@ -43,10 +44,11 @@ def standing_now() -> Standing:
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (at,) = cursor.fetchone()
+    told = _last_mails()
     return Standing(
         at=at,
-        prices={(o.wine_id, o.merchant_id): o.price_usd for o in Offer.objects.all()},
-        alerts=[_watched(alert) for alert in alerts],
+        prices={(o.wine_id, o.merchant_id): o.price_usd for o in Offer.objects.filter(withdrawn_at__isnull=True)},
+        alerts=[_watched(alert, told.get(alert.pk)) for alert in alerts],
         owners={
             a.pk: f"{a.user.get_short_name()}’s alert on {a.wine.full_name} at ${a.threshold_usd:,.2f}" for a in alerts
         },
@@ -66,13 +68,27 @@ def waiting_deliveries() -> int:
     return sum(depth.waiting for depth in queue.depths())
 
 
+def is_alive(kind: str, *, since: datetime) -> bool:
+    """Whether a process of this kind (scheduler, watchman) has shown a sign of life since."""
+    return Process.objects.filter(kind=kind, beat_at__gte=since).exists()
+
+
 def prices_in_log(since: datetime) -> list[AcceptedPrice]:
-    """Every price change published since, in publication order, whoever sent it."""
-    rows = LoggedMessage.objects.filter(published_at__gte=since, type=PRICE_CHANGED).order_by("id")
-    return [
-        AcceptedPrice(event_id, body["wine_id"], body["merchant_id"], Decimal(str(body["new_price_usd"])))
-        for event_id, body in rows.values_list("event_id", "body").iterator()
-    ]
+    """Every price change, withdrawal and return published since, in publication order, whoever sent it.
+
+    A return at another price is told by its price change alone.
+    """
+    types = (PRICE_CHANGED, OFFER_WITHDRAWN, OFFER_RETURNED)
+    rows = LoggedMessage.objects.filter(published_at__gte=since, type__in=types).order_by("id")
+    bodies = rows.values_list("event_id", "type", "body").iterator()
+    return [_accepted(event_id, type_, body) for event_id, type_, body in bodies if "price_event_id" not in body]
+
+
+def _accepted(event_id: str, type_: str, body: dict[str, Any]) -> AcceptedPrice:
+    price = None
+    if type_ != OFFER_WITHDRAWN:
+        price = Decimal(str(body["price_usd" if type_ == OFFER_RETURNED else "new_price_usd"]))
+    return AcceptedPrice(event_id, body["wine_id"], body["merchant_id"], price, is_return=type_ == OFFER_RETURNED)
 
 
 def superseded_since(since: datetime, alert_ids: Collection[int]) -> set[DueMail]:
@@ -117,11 +133,19 @@ def wine_names() -> dict[str, str]:
     return {wine.id: f"{wine.name} {wine.vintage or 'NV'}" for wine in catalogue.wines()}
 
 
-def _watched(alert: Alert) -> WatchedAlert:
+def _last_mails() -> dict[int, tuple[str, Decimal]]:
+    """Merchant and price of each alert's last mail."""
+    ids = dict(Merchant.objects.values_list("name", "pk"))
+    newest = Notification.objects.order_by("alert_id", "-id").distinct("alert_id")
+    return {mail.alert_id: (ids.get(mail.merchant_name, ""), mail.new_price_usd) for mail in newest}
+
+
+def _watched(alert: Alert, told: tuple[str, Decimal] | None) -> WatchedAlert:
     return WatchedAlert(
         id=alert.pk,
         wine_id=alert.wine_id,
         merchant_id=alert.merchant_id,
         threshold_usd=alert.threshold_usd,
         watching=alert.state == Alert.State.ARMED,
+        told=told,
     )

@@ -1,6 +1,6 @@
 """Starts the site for the demo, one step after the other, each said in a line: Postgres, tables, catalogue, processes.
 
-Guarantee: when it returns, the web server answers, the worker works, and nothing waits in any queue.
+Guarantee: when it returns, the web server answers, worker, scheduler and watchman work, and no queue waits.
 Called by orchestra.py.
 """
 
@@ -17,12 +17,14 @@ from pathlib import Path
 from django.core.management import call_command
 from django.utils import timezone
 
+from jobs.schedule import store
+from jobs.schedule.declared import load_schedule
 from winecellar import embedded
 from winecellar.demo import catalogue, ports
 from winecellar.demo.children import Child, Children
 from winecellar.demo.credentials import fresh_keys
 from winecellar.demo.load import load_catalogue
-from winecellar.demo.standing import waiting_deliveries
+from winecellar.demo.standing import is_alive, waiting_deliveries
 from winecellar.demo.waiting import Waiting
 
 READY_SECONDS = 60.0
@@ -62,10 +64,17 @@ def start_site(*, port: int, children: Children, waiting: Waiting, say: Callable
     }
     web = children.start("web server", _gunicorn(port), environment)
     worker = children.start("worker", ["manage.py", "run_worker"], environment)
+    before = store.now()
+    scheduler = children.start("scheduler", ["manage.py", "run_scheduler"], environment)
+    watchman = children.start("watchman", ["manage.py", "run_watchman"], environment)
     _wait_for(web, lambda: _answers(port), waiting)
     say("Web server", f"on port {port}")
     _wait_for(worker, lambda: waiting_deliveries() == 0, waiting)
     say("Worker", "has caught up")
+    _wait_for(scheduler, lambda: is_alive("scheduler", since=before), waiting)
+    say("Scheduler", f"keeps {len(load_schedule())} jobs")
+    _wait_for(watchman, lambda: is_alive("watchman", since=before), waiting)
+    say("Watchman", "watches them and the dead letters")
     return Site(port, address, f"http://{ports.HOST}:{mail_port}", mail_log, keys)
 
 

@@ -23,6 +23,12 @@ def usd(value: Decimal | str | None) -> str:
 
 
 @register.filter
+def money(amount: Decimal, currency: str) -> str:
+    """“EUR 92.00”: another currency by its code, so that no sign is taken for another's."""
+    return f"{currency}{NO_BREAK}{amount:,.2f}"
+
+
+@register.filter
 def usd_short(value: Decimal) -> str:
     """For an axis: cents only where there are any."""
     return f"${value:,.0f}" if value == value.to_integral_value() else usd(value)

@@ -47,7 +47,7 @@ NO_ROOM = "ALTER TABLE pricing_offer RESET (fillfactor)"
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("pricing", "0005_signing_kind"),
+        ("pricing", "0006_rates"),
     ]
 
     operations = [
@@ -129,9 +129,7 @@ class Migration(migrations.Migration):
                 ("unmatched", models.PositiveIntegerField(default=0)),
                 (
                     "kept",
-                    models.PositiveIntegerField(
-                        default=0, help_text="No price, another currency, set aside, a retired wine."
-                    ),
+                    models.PositiveIntegerField(default=0, help_text="No price, sold out, set aside, a retired wine."),
                 ),
                 ("rejected", models.PositiveIntegerField(default=0, help_text="Read, but not understood.")),
                 (

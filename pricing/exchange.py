@@ -1,0 +1,28 @@
+"""Exchange rates as arithmetic: what an amount is in dollars, by two rates of one day. Pure; imports no Django."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import ROUND_HALF_UP, Context, Decimal
+
+from pricing.contract import LARGEST_PRICE
+
+CENT = Decimal("0.01")
+# Fourteen digits of an amount times ten of a rate, and some to spare: nothing is rounded before the cent.
+_EXACTLY = Context(prec=50, rounding=ROUND_HALF_UP)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What one euro was worth on a day, in a currency and in dollars, as the ECB publishes it."""
+
+    day: date
+    per_eur: Decimal
+    usd_per_eur: Decimal
+
+    def to_usd(self, amount: Decimal) -> Decimal | None:
+        """In dollars, rounded half up to the cent; None for what is less than a cent or more than a price can be."""
+        dollars = _EXACTLY.divide(_EXACTLY.multiply(amount, self.usd_per_eur), self.per_eur)
+        dollars = dollars.quantize(CENT, context=_EXACTLY)
+        return dollars if CENT <= dollars <= LARGEST_PRICE else None

@@ -1,0 +1,45 @@
+"""Every scheduled job on one screen: when (cron, UTC), how long its lock lives, what if it overlaps or was missed.
+
+Columns as in jobs/schedule/declared.py. What the outcomes mean, and what to do when an alarm opens: docs/schedule.md.
+"""
+
+from datetime import timedelta
+
+from django.conf import settings
+
+from jobs import housekeeping
+from jobs.schedule.declared import CatchUp, Job, Overlap
+from pricing import raw_bodies
+from pricing.catalogues import retention
+from pricing.feeds import answers
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+NIGHTLY = settings.NIGHTLY_HEARTBEAT_LIMIT
+SKIP = Overlap.SKIP
+
+SCHEDULE = [
+    # Looks at every alarm, as the watchman does all the time; and notices when the watchman does not.
+    Job("alarm-evaluation", "*/5 * * * *", housekeeping.evaluate_alarms, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.skip(), heartbeat=30 * MINUTE, time_limit=2 * MINUTE, attempts=1),
+    # The ledger is kept seven days. Each hour, so that no run is long.
+    Job("ledger-purge", "10 * * * *", housekeeping.purge_ledger, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=6 * HOUR, time_limit=30 * MINUTE),
+    # Dead letters are kept fourteen days; those that soon go are said first (an alarm does it).
+    Job("dead-letter-retention", "20 3 * * *", housekeeping.purge_dead_letters, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+    # Makes the message log's coming months, drops those past their time.
+    Job("message-months", "30 3 * * *", housekeeping.keep_message_months, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=10 * MINUTE),
+    # Stored answers to feed requests that no merchant will repeat any more.
+    Job("feed-answers", "40 3 * * *", answers.purge, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+    # What merchants sent, as it came, for as long as a mended adapter may want to read it again.
+    Job("raw-bodies", "45 3 * * *", raw_bodies.purge, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+    # Merchants' catalogue files, and long after them their reports; what broke off while it was sent.
+    Job("catalogue-files", "55 3 * * *", retention.purge, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+    # What this schedule itself leaves behind: old runs, closed incidents, processes long gone.
+    Job("schedule-history", "50 3 * * *", housekeeping.purge_schedule_history, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+]  # fmt: skip
