@@ -253,7 +253,8 @@ class ExternalLane:
         """What has hung here for longer than an effect, or an exchange with the database, may take, if anything."""
         if self.pulse.age() > settings.VISIBILITY_TIMEOUT.total_seconds():
             return "no answer from the database"
-        return self.performance.overdue(settings.EXTERNAL_TIME_LIMIT.total_seconds())
+        limit = self.performance.handler.time_limit or settings.EXTERNAL_TIME_LIMIT
+        return self.performance.overdue(limit.total_seconds())
 
     def close(self) -> None:
         self.performance.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -21,7 +22,7 @@ class External:
     """A handler whose effect is outside our Postgres, so that no transaction may be open while it happens.
 
     prepare  messages → one task each, or None where the effect is no longer wanted; may read the database
-    perform  one task → its result; runs in a thread, many at a time, and must not touch the database
+    perform  one task → its result; runs in a thread, many at a time, and keeps away from the lane's database connection
     record   (message, result or None) pairs → written in the transaction that writes the ledger and acks
     """
 
@@ -29,6 +30,8 @@ class External:
     perform: Callable[[Any], Any]
     record: Callable[[Sequence[tuple[Message, Any]]], None]
     at_once: int
+    # After so long it hangs, and the worker is replaced; None: EXTERNAL_TIME_LIMIT. Its lease is renewed meanwhile.
+    time_limit: timedelta | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The admin of prices. Edges only: parse, one call of a service, one message.
 
 What the feed writes (offers, history, held prices) is read-only here; a held price is released or rejected. What lets
-merchants in is in admin_credentials.py, what waits to be matched in admin_listings.py, what came in admin_received.py.
+merchants in is in admin_credentials.py, what waits to be matched in admin_listings.py, files in admin_catalogues.py,
+what came in admin_received.py.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs.admin import ReadOnlyAdmin
-from pricing import admin_credentials, admin_listings, admin_received, codes, holds
+from pricing import admin_catalogues, admin_credentials, admin_listings, admin_received, codes, holds
 from pricing.models import Availability, ExchangeRate, HeldPrice, Merchant, Offer, PriceHistory, Wine
 from pricing.rules import Verdict
 from pricing.services import UnknownWineError
 
-__all__ = ["admin_credentials", "admin_listings", "admin_received"]  # they register themselves
+__all__ = ["admin_catalogues", "admin_credentials", "admin_listings", "admin_received"]  # they register themselves
 
 
 @admin.register(Merchant)

@@ -7,11 +7,11 @@ its price is what is asked now. Called by listings alone, which holds the locks 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pricing import availability
+from pricing import availability, rates
 from pricing.contract import CURRENCIES
 from pricing.models import Listing, Merchant, Wine
 from pricing.rules import Observation
@@ -27,11 +27,11 @@ class End:
     why: str
 
 
-def ends(listing: Listing, *, was: Wine | None, why: str, now: datetime) -> list[End]:
+def ends(listing: Listing, *, was: str | None, why: str, since: datetime) -> list[End]:
     """What a changed listing speaks of no longer; `was` is the wine it was before, `why` it has no price, if so."""
-    since, found = listing.occurred_at or now, []
-    if was is not None and listing.wine != was:
-        found.append(End(was.pk, since, "listed as something else"))
+    found = []
+    if was is not None and listing.wine_id != was:
+        found.append(End(was, since, "listed as something else"))
     if listing.wine_id and listing.price is None:
         found.append(End(listing.wine_id, since, str(why)))
     return found
@@ -39,25 +39,42 @@ def ends(listing: Listing, *, was: Wine | None, why: str, now: datetime) -> list
 
 def end_offers(
     merchant: Merchant, ends: Sequence[End], wines: Mapping[str, Wine], attributes: Mapping[str, str], now: datetime
-) -> None:
+) -> list[str]:
     """Withdraw the offers of which no other listing is left with a price; where one is, its price is asked now.
 
-    The wines are locked, and a listing is changed before its wine is locked, so the last one to go sees all others.
+    Returns the wines whose offers ended by it. The wines are locked, and a listing is changed before its wine is
+    locked, so the last one to go sees all others.
     """
     if not ends:
-        return
-    priced = Listing.objects.filter(merchant=merchant, wine__in={end.wine_id for end in ends}, price__isnull=False)
-    # The cheapest is the last, and so the one that stays.
-    left = {each.wine_id: each for each in priced.filter(currency__in=CURRENCIES).order_by("-price", "source_id")}
+        return []
+    left = _left(merchant, {end.wine_id for end in ends}, now)
     asked: list[Observation] = []
     gone: dict[tuple[datetime, str], set[str]] = defaultdict(set)
     for end in ends:
         other = left.get(end.wine_id)
-        if other is None or other.price is None:
+        if other is None:
             gone[end.since, end.why].add(end.wine_id)
         elif not wines[end.wine_id].retired_at:
-            at = max(end.since, other.occurred_at or end.since)
-            asked.append(Observation.of(end.wine_id, other.price, other.currency, at))
+            asked.append(replace(other, occurred_at=max(end.since, other.occurred_at)))
+    ended: list[str] = []
     for (since, why), wine_ids in sorted(gone.items()):
-        availability.withdraw(merchant=merchant, wine_ids=wine_ids, at=since, why=why, now=now, attributes=attributes)
+        ended += availability.withdraw(
+            merchant=merchant, wine_ids=wine_ids, at=since, why=why, now=now, attributes=attributes
+        )
     record_observations(merchant=merchant, observations=asked, attributes=attributes, now=now)
+    return ended
+
+
+def _left(merchant: Merchant, wine_ids: Collection[str], now: datetime) -> dict[str, Observation]:
+    """The cheapest price that is still asked for each of the wines, where one is."""
+    priced = Listing.objects.filter(merchant=merchant, wine__pk__any_of=wine_ids, price__isnull=False)
+    rows = (
+        priced.filter(currency__in=CURRENCIES)
+        .order_by("source_id")
+        .values_list("wine_id", "price", "currency", "occurred_at")
+    )
+    return rates.cheapest(
+        Observation.of(wine_id, price, currency, occurred_at or now)
+        for wine_id, price, currency, occurred_at in rows
+        if wine_id and price is not None
+    )

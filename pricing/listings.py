@@ -8,18 +8,19 @@ with a price goes. Called by the feeds of shops and by the admin.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import F, Q
 
-from pricing import delisting, matching
+from pricing import delisting, file_order, listing_rows, matching
 from pricing.contract import CURRENCIES
 from pricing.delisting import End
+from pricing.file_order import FileWord
 from pricing.matching import Ask, By, Candidate, Listed
 from pricing.models import Listing, Merchant, Wine
 from pricing.rules import Observation
@@ -61,34 +62,43 @@ def record(
     now: datetime,
     gone: str | None = None,
     gone_at: datetime | None = None,
+    words: Mapping[str, FileWord] | None = None,
+    doubted: Collection[str] = (),
 ) -> list[Result]:
     """Take what a merchant asks for its listings, each of which comes once; the results are in the same order.
 
     `gone` is a source id, or the beginning of several with a slash at its end: what it means and nothing is asked for
     has no price since `gone_at`. Those follow in the results.
+
+    A catalogue file gives its `words`, by source id; of the `doubted` it has said something that nobody understands.
+    Of several listings in a file that are one wine, the cheapest is what the merchant asks for it.
     """
     with transaction.atomic():
-        listings = _locked(merchant, asks, gone)
+        listings = _locked(merchant, asks, gone, doubted)
         before = {source_id: _state(listing) for source_id, listing in listings.items()}
         for ask in asks:
-            _describe(listings[ask.source_id], ask)
-        left = sorted(listings.keys() - {ask.source_id for ask in asks})
+            _describe(listings[ask.source_id], ask, words[ask.source_id] if words else None)
+        for source_id in listings.keys() & set(doubted):
+            listings[source_id].file_asked = None
+        left = sorted(listings.keys() - {ask.source_id for ask in asks} - set(doubted))
         withdrawn = [source_id for source_id in left if _withdraw(listings[source_id], gone_at or now)]
         _match(merchant, listings.values())
         changed = [listing for source_id, listing in listings.items() if _state(listing) != before[source_id]]
-        Listing.objects.bulk_update(changed, _DESCRIBED)
+        listing_rows.write(changed)
         wines = _lock_wines(listings.values(), before)
         kept = [_why_kept(listings[ask.source_id], ask) for ask in asks]
         observed = [ask for ask, why in zip(asks, kept, strict=True) if why is None]
         reasons = {ask.source_id: why for ask, why in zip(asks, kept, strict=True) if why}
-        ends: list[End] = []
-        for listing in changed:
-            was, why = before[listing.source_id]["wine"], reasons.get(listing.source_id, Kept.GONE)
-            ends += delisting.ends(listing, was=was, why=why, now=now)
-        delisting.end_offers(merchant, ends, wines, attributes, now)
+        prices = [_observation(listings[ask.source_id], ask) for ask in observed]
+        rows = _rows(listings, asks, words or {})
+        numbers = [rows.get(ask.source_id) for ask in observed]
+        ends = _ends(changed, before, reasons, rows, now)
+        # Where a row of the file asks a price, that is what stands for the wine, and nothing ends.
+        priced = {seen.wine_id for seen, n in zip(prices, numbers, strict=True) if n is not None}
+        delisting.end_offers(merchant, [end for end in ends if end.wine_id not in priced], wines, attributes, now)
         outcomes = record_observations(
             merchant=merchant,
-            observations=[_observation(listings[ask.source_id], ask) for ask in observed],
+            observations=file_order.in_order(merchant, prices, numbers),
             attributes=attributes,
             own_attributes=[{"listing": ask.source_id} for ask in observed],
             now=now,
@@ -96,6 +106,34 @@ def record(
     recorded = {ask.source_id: outcome for ask, outcome in zip(observed, outcomes, strict=True)}
     results = [Result(ask.source_id, recorded.get(ask.source_id), why) for ask, why in zip(asks, kept, strict=True)]
     return results + [Result(source_id, None, Kept.GONE) for source_id in withdrawn]
+
+
+def leave_file(
+    *,
+    merchant: Merchant,
+    source_ids: Sequence[str],
+    gone: str | None,
+    at: datetime,
+    attributes: Mapping[str, str],
+    now: datetime,
+) -> list[str]:
+    """Listings that a file no longer has, as of `at`; if that means that they are `gone`, and why, they have no price.
+
+    Returns the wines whose offers ended by it.
+    """
+    with transaction.atomic():
+        rows = Listing.objects.select_for_update(of=("self",)).order_by("source_id")
+        left = list(rows.filter(merchant=merchant, source_id__any_of=source_ids))
+        for listing in left:
+            listing.in_file, listing.file_said, listing.file_asked = False, None, None
+            if gone:
+                _withdraw(listing, at)
+        listing_rows.write(left)
+        if not gone:
+            return []
+        wines = _lock_wines(left, {})
+        ends = [End(listing.wine_id, at, gone) for listing in left if listing.wine_id and listing.price is None]
+        return delisting.end_offers(merchant, ends, wines, attributes, now)
 
 
 def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
@@ -115,7 +153,7 @@ def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
         if listing.occurred_at is None:
             return Result(listing.source_id, None, Kept.NO_PRICE)
         attributes = {"matched_by": by, "listing": listing.source_id}
-        ends = delisting.ends(listing, was=before["wine"], why=Kept.NO_PRICE, now=now)
+        ends = delisting.ends(listing, was=before["wine_id"], why=Kept.NO_PRICE, since=listing.occurred_at)
         delisting.end_offers(listing.merchant, ends, wines, attributes, now)
         ask = Ask(listing.source_id, as_listed(listing), listing.price, listing.currency, listing.occurred_at)
         if why := _why_kept(listing, ask):
@@ -153,8 +191,15 @@ def suggestions(listing: Listing, *, most: int = 5) -> list[Candidate]:
     return matching.rank(listed, map(candidate, wines.iterator()), most=most)
 
 
-def as_listed(listing: Listing) -> Listed:
-    """A stored listing as matching sees it."""
+def still_described(merchant_id: str, said: Mapping[str, int]) -> dict[str, Listed]:
+    """How those listings are described, by source id, of which a file says (as digests) what the last one said."""
+    rows = Listing.objects.filter(merchant=merchant_id, source_id__any_of=said)
+    stored = rows.values_list("source_id", "file_said", *_SAID, named=True)  # ten thousand models cost a second
+    return {row.source_id: as_listed(row) for row in stored if row.file_said == said[row.source_id]}
+
+
+def as_listed(listing: Any) -> Listed:
+    """A stored listing, or a row with its columns, as matching sees it."""
     packing = Packing(listing.pack, listing.size_ml) if listing.pack and listing.size_ml else None
     vintage = Vintage(listing.vintage) if listing.vintage or listing.non_vintage else None
     return Listed(
@@ -185,19 +230,26 @@ def candidate(wine: Wine) -> Candidate:
 # --- How it is done ---------------------------------------------------------------------------------------------
 
 _SAID = ("title", "name", "vintage", "non_vintage", "pack", "size_ml", "gtin", "lwin", "said_wine_id", "unclear")
-_DESCRIBED = [*_SAID, "price", "currency", "occurred_at", "wine", "matched_by", "set_aside_at"]
+_ASKED = ("wine_id", "price", "currency", "occurred_at")
 _State = dict[str, Any]  # a listing's fields by name, as they were
 
 
-def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None) -> dict[str, Listing]:
-    """The listings by their source id, made where they are new, and locked in one order for everybody."""
+def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: Collection[str]) -> dict[str, Listing]:
+    """The listings by their source id, made where they are new, and locked in one order for everybody.
+
+    Each knows as `confirmed_at` the time of the last file that was taken whole.
+    """
     if gone is not None:
         _lock_family(merchant, gone)
     ids = sorted(ask.source_id for ask in asks)
     assert len(set(ids)) == len(ids), "one ask for each listing"
-    Listing.objects.bulk_create([Listing(merchant=merchant, source_id=id_) for id_ in ids], ignore_conflicts=True)
-    rows = Listing.objects.select_for_update(of=("self",)).select_related("wine").order_by("source_id")
-    meant = Q(source_id__in=ids)
+    listing_rows.make(merchant, ids)
+    rows = (
+        Listing.objects.select_for_update(of=("self",))
+        .annotate(confirmed_at=F("merchant__catalogue_settings__as_of"))
+        .order_by("source_id")
+    )
+    meant = Q(source_id__any_of=[*ids, *doubted])
     if gone is not None:
         meant |= Q(source_id__startswith=gone) if gone.endswith("/") else Q(source_id=gone)
     return {listing.source_id: listing for listing in rows.filter(meant, merchant=merchant)}
@@ -214,7 +266,7 @@ def _lock_wines(listings: Iterable[Listing], before: Mapping[str, _State]) -> di
 
     Those that they were before are locked with them: their offers may end.
     """
-    were = {state["wine"].pk for state in before.values() if state["wine"]}
+    were = {state["wine_id"] for state in before.values()}
     wines = _locked_wines({*were, *(listing.wine_id for listing in listings)})
     for listing in listings:
         if listing.wine_id:
@@ -223,17 +275,19 @@ def _lock_wines(listings: Iterable[Listing], before: Mapping[str, _State]) -> di
 
 
 def _locked_wines(ids: Iterable[str | None]) -> dict[str, Wine]:
-    rows = Wine.objects.select_for_update(no_key=True).filter(pk__in={id_ for id_ in ids if id_}).order_by("id")
+    wanted = {id_ for id_ in ids if id_}
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=wanted).order_by("id").defer("names")
     return {wine.pk: wine for wine in rows}
 
 
 def _state(listing: Listing) -> _State:
-    return {name: getattr(listing, name) for name in _DESCRIBED}
+    return {name: getattr(listing, name) for name in listing_rows.COLUMNS}
 
 
-def _describe(listing: Listing, ask: Ask) -> None:
-    """Make the listing say what the ask says, unless it is older."""
-    if listing.occurred_at is not None and ask.occurred_at < listing.occurred_at:
+def _describe(listing: Listing, ask: Ask, word: FileWord | None) -> None:
+    """Make the listing say what the ask says, unless it is older. Without a word of its own it undoes a file's."""
+    heard = _last_heard(listing)
+    if heard is not None and ask.occurred_at < heard:
         return
     said = _fields(ask.listed)
     if {name: getattr(listing, name) for name in _SAID} != said:
@@ -241,17 +295,58 @@ def _describe(listing: Listing, ask: Ask) -> None:
             setattr(listing, name, value)
         if listing.matched_by != By.PERSON or _speaks_against(listing):
             listing.wine, listing.matched_by, listing.set_aside_at = None, "", None
-    listing.price = ask.price if ask.in_stock else None
-    listing.currency, listing.occurred_at = ask.currency, ask.occurred_at
+        listing.file_said = None
+    price = ask.price if ask.in_stock else None
+    if (listing.price, listing.currency) != (price, ask.currency):
+        listing.file_asked = None
+    if word is not None:
+        listing.in_file, listing.file_said, listing.file_asked = True, word.said, word.asked
+    listing.price, listing.currency, listing.occurred_at = price, ask.currency, ask.occurred_at
+
+
+def _last_heard(listing: Listing) -> datetime | None:
+    """When the merchant last said what the listing says: a file confirms what it does not change, without a write."""
+    confirmed: datetime | None = getattr(listing, "confirmed_at", None)
+    if confirmed is None or listing.occurred_at is None or listing.file_asked is None:
+        return listing.occurred_at
+    return max(listing.occurred_at, confirmed)
 
 
 def _withdraw(listing: Listing, when: datetime) -> bool:
     """Nothing is asked for it any more, unless that is older than what we know. Whether that is news."""
-    if listing.occurred_at is not None and when < listing.occurred_at:
+    heard = _last_heard(listing)
+    if heard is not None and when < heard:
         return False
     is_news = listing.price is not None
-    listing.price, listing.occurred_at = None, when  # said again, it is later than what came in between
+    # Said again, it is later than what came in between.
+    listing.price, listing.occurred_at, listing.file_asked = None, when, None
     return is_news
+
+
+def _rows(listings: Mapping[str, Listing], asks: Sequence[Ask], words: Mapping[str, FileWord]) -> dict[str, int]:
+    """The numbers of the file's rows that say what their listings say now, by source id."""
+    current = (ask.source_id for ask in asks if listings[ask.source_id].occurred_at == ask.occurred_at)
+    return {source_id: words[source_id].n for source_id in current if source_id in words}
+
+
+def _ends(
+    changed: Iterable[Listing],
+    before: Mapping[str, _State],
+    reasons: Mapping[str, Kept],
+    rows: Mapping[str, int],
+    now: datetime,
+) -> list[End]:
+    """What the changed listings speak of no longer. In a file that is so after all rows that come with these."""
+    last = max(rows.values(), default=0)
+    found: list[End] = []
+    for listing in changed:
+        was, why = before[listing.source_id], reasons.get(listing.source_id, Kept.GONE)
+        if any(getattr(listing, name) != was[name] for name in _ASKED):
+            since = listing.occurred_at or now
+            if listing.source_id in rows:
+                since = file_order.moment(since, last)
+            found += delisting.ends(listing, was=was["wine_id"], why=why, since=since)
+    return found
 
 
 def _speaks_against(listing: Listing) -> bool:
@@ -277,7 +372,7 @@ def _fields(listed: Listed) -> dict[str, object]:
 def _match(merchant: Merchant, listings: Iterable[Listing]) -> None:
     """Find the wines of those that wait."""
     waiting = [
-        (listing, as_listed(listing)) for listing in listings if listing.wine is None and not listing.set_aside_at
+        (listing, as_listed(listing)) for listing in listings if listing.wine_id is None and not listing.set_aside_at
     ]
     if not waiting:
         return
@@ -291,16 +386,15 @@ def _match(merchant: Merchant, listings: Iterable[Listing]) -> None:
 
 def _wines_for(listed: Sequence[Listed]) -> dict[str, Wine]:
     """All wines that one of the listings' marks could name."""
-    years = {each.vintage.year for each in listed if each.vintage}
-    marked = (
-        Q(pk__in={each.wine_id for each in listed if each.wine_id})
-        | Q(gtin__in={each.gtin for each in listed if each.gtin})
-        | Q(lwin__in={each.lwin for each in listed if each.lwin})
-        | Q(vintage__in={year for year in years if year is not None})
-    )
-    if None in years:
-        marked |= Q(vintage__isnull=True)
-    return {wine.pk: wine for wine in Wine.objects.filter(marked, retired_at__isnull=True)}
+    marks = [
+        Q(pk__in={each.wine_id for each in listed if each.wine_id}),
+        Q(gtin__in={each.gtin for each in listed if each.gtin}),
+        Q(lwin__in={each.lwin for each in listed if each.lwin}),
+        Q(names__overlap=sorted({each.name for each in listed if each.name and each.vintage})),
+    ]
+    # One index for each mark, and one look at each: an OR of all four would be a scan of all wines.
+    wines = Wine.objects.filter(retired_at__isnull=True).defer("names")
+    return {wine.pk: wine for mark in marks for wine in wines.filter(mark)}
 
 
 def _why_kept(listing: Listing, ask: Ask) -> Kept | None:

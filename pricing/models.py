@@ -3,13 +3,39 @@
 pricing_pricehistory is a projection of the message log, appended to by the price-history subscription.
 """
 
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
+from pricing import lookups
+from pricing.catalogue_models import CatalogueFile, CataloguePiece, CatalogueRemark, CatalogueSettings
 from pricing.contract import CURRENCIES
 from pricing.matching import By
+
+__all__ = [
+    "Availability",
+    "CatalogueFile",
+    "CataloguePiece",
+    "CatalogueRemark",
+    "CatalogueSettings",
+    "ExchangeRate",
+    "FeedAnswer",
+    "FeedKey",
+    "FeedRate",
+    "HeldPrice",
+    "IgnoredWebhook",
+    "Listing",
+    "Merchant",
+    "Offer",
+    "PriceHistory",
+    "RawBody",
+    "SigningSecret",
+    "Wine",
+    "lookups",
+]
 
 # numeric(10, 2): up to 99,999,999.99. The dearest bottle ever sold cost half a million.
 PRICE_DIGITS, PRICE_DECIMALS = 10, 2
@@ -142,10 +168,17 @@ class Wine(models.Model):
     lwin = models.CharField(max_length=7, blank=True, verbose_name="LWIN", help_text="Its first seven digits.")
     retired_at = models.DateTimeField(null=True, blank=True, help_text="No longer listed; feeds are told so.")
     created_at = models.DateTimeField(db_default=Now())
+    # matching.Candidate.names in SQL, kept by the server whoever writes the row: what listings are found by.
+    names = models.GeneratedField(
+        expression=Func(F("name"), F("producer"), F("region"), function="pricing_wine_names"),
+        output_field=ArrayField(models.TextField()),
+        db_persist=True,
+    )
 
     class Meta:
         ordering = ("name", "vintage")
         indexes = (
+            GinIndex(name="pricing_wine_by_names", fields=["names"]),
             models.Index(name="pricing_wine_by_gtin", fields=["gtin"], condition=~Q(gtin="")),
             models.Index(name="pricing_wine_by_lwin", fields=["lwin"], condition=~Q(lwin="")),
             models.Index(name="pricing_wine_by_vintage", fields=["vintage"]),
@@ -326,6 +359,10 @@ class Listing(models.Model):
     currency = models.CharField(max_length=3, blank=True)
     occurred_at = models.DateTimeField(null=True, help_text="The merchant's time of what is kept here.")
     set_aside_at = models.DateTimeField(null=True, blank=True, help_text="A person said that it is no wine of ours.")
+    in_file = models.BooleanField(default=False, help_text="A catalogue file had it, and none since did not.")
+    # Digests of what the last file said it is and asked for it; null when somebody else has said something since.
+    file_said = models.BigIntegerField(null=True, editable=False)
+    file_asked = models.BigIntegerField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

@@ -1,7 +1,8 @@
 """The exchange rates in the database: read for intake, written by `manage.py load_rates`.
 
 Guarantee: a day's rate is that of the last published day not after it, since nothing is published on weekends and
-holidays, and at most FEED_RATE_MAX_AGE old. Loading twice changes nothing. Called by services, holds and the command.
+holidays, and at most FEED_RATE_MAX_AGE old. Loading twice changes nothing. Called by services, what
+listings calls, holds and the command.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date
+from decimal import Decimal
 from itertools import islice
 
 from django.conf import settings
@@ -63,6 +65,25 @@ def convert(observations: Sequence[Observation], *, any_age: bool = False) -> li
         return list(observations)
     rates = find({(seen.native_currency, _day(seen)) for seen in foreign}, any_age=any_age)
     return [_converted(seen, rates.get((seen.native_currency, _day(seen)))) for seen in observations]
+
+
+def cheapest(asked: Iterable[Observation]) -> dict[str, Observation]:
+    """The lowest of the prices of each wine. Several currencies are compared in dollars: 1 query, or none.
+
+    What has no rate comes after all that has one. Of equal ones the first stays.
+    """
+    of_wines: dict[str, list[Observation]] = {}
+    for seen in asked:
+        of_wines.setdefault(seen.wine_id, []).append(seen)
+    mixed = [seen for some in of_wines.values() if len({seen.asked[0] for seen in some}) > 1 for seen in some]
+    dollars = dict(zip(mixed, convert(mixed), strict=True))
+
+    def height(seen: Observation) -> tuple[bool, Decimal]:
+        """In dollars where there is a choice of money, else the amount, which means little without rates."""
+        price = dollars[seen].price_usd if seen in dollars else seen.price_usd
+        return price is None, price or seen.native_price or Decimal(0)
+
+    return {wine_id: min(some, key=height) for wine_id, some in of_wines.items()}
 
 
 def find(wanted: Iterable[tuple[str, date]], *, any_age: bool = False) -> dict[tuple[str, date], Rate]:

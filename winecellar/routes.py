@@ -7,6 +7,8 @@ from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
 from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
 from pricing import history
+from pricing.catalogues import turns
+from pricing.catalogues.files import REFRESH_CATALOGUE
 from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED
 from winecellar.accounts import delivery
 from winecellar.accounts.events import ADDRESS_CONFIRMED, SEND_ACCOUNT_EMAIL
@@ -47,5 +49,14 @@ ROUTES = [
         ordered=False,
         partitions=2,
         batch=settings.MAIL_BATCH,
+    ),
+    # Takes merchants' files, some seconds at a time; two, so that a long one does not keep the others waiting.
+    Route(
+        "catalogue-refresh",
+        (REFRESH_CATALOGUE,),
+        External(turns.prepare, turns.perform, turns.record, at_once=2, time_limit=settings.CATALOGUE_TIME_LIMIT),
+        ordered=False,
+        partitions=1,
+        batch=2,
     ),
 ]

@@ -10,8 +10,9 @@ from django.conf import settings
 from jobs import housekeeping
 from jobs.schedule.declared import CatchUp, Job, Overlap
 from pricing import raw_bodies
+from pricing.catalogues import retention as catalogue_retention
 from pricing.feeds import answers
-from winecellar.accounts import retention
+from winecellar.accounts import retention as account_retention
 from winecellar.cellars import nightly
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -41,7 +42,10 @@ SCHEDULE = [
     Job("raw-bodies", "45 3 * * *", raw_bodies.purge, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
     # Sessions that are over, mails about accounts whose links no longer work, attempts to sign in long forgotten.
-    Job("account-leftovers", "55 3 * * *", retention.purge, lock_ttl=MINUTE, overlap=SKIP,
+    Job("account-leftovers", "55 3 * * *", account_retention.purge, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
+    # Merchants' catalogue files, and long after them their reports; what broke off while it was sent.
+    Job("catalogue-files", "55 3 * * *", catalogue_retention.purge, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
     # What this schedule itself leaves behind: old runs, closed incidents, processes long gone.
     Job("schedule-history", "50 3 * * *", housekeeping.purge_schedule_history, lock_ttl=MINUTE, overlap=SKIP,

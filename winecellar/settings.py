@@ -119,11 +119,27 @@ FEED_RATE_MAX_AGE = timedelta(days=7)
 FEED_RAW_BODY_BYTES = 250_000
 FEED_RAW_BODY_RETENTION = timedelta(days=14)  # as long as a dead letter that was made of it
 
-# --- Catalogue files ------------------------------------------------------------------------------------------
+# --- Catalogue files (see docs/catalogues.md) ------------------------------------------------------------------
 
+CATALOGUE_MAX_BYTES = 200_000_000  # as it is sent; a million rows of twelve columns, packed with gzip, are a quarter
 CATALOGUE_MAX_TEXT_BYTES = 2_000_000_000  # unpacked: as many products at a thousand bytes each as the next allows
 CATALOGUE_MAX_ROWS = 2_000_000  # no wine merchant lists as many; their ids are what a reader must hold in memory
 CATALOGUE_MAX_INFLATION = 200  # times its packed size: price lists reach 30, and gzip's bombs a thousand
+CATALOGUE_PIECE_BYTES = 1 << 20  # a row of the table that keeps a file; read and written one at a time
+# Rows that are compared in one transaction: their wines are locked for some hundredths of a second, and no feed waits.
+CATALOGUE_WINDOW = 5_000
+CATALOGUE_CHUNK = 1_000  # rows that are recorded in one transaction, as many as a feed may send at once
+# A worker gives a file back after so long, so that it can stop, and no merchant's file keeps the others waiting.
+CATALOGUE_TURN = timedelta(seconds=5)
+# Reading a file into its stage is one piece of work; the largest takes half of this on a slow host.
+CATALOGUE_TIME_LIMIT = timedelta(minutes=10)
+# Who works on a file renews this with every transaction; a crash delays the file by as much.
+CATALOGUE_LEASE = timedelta(seconds=60)
+CATALOGUE_BUSY_DELAY = timedelta(seconds=5)  # how long a file waits that finds another of its merchant being taken
+CATALOGUE_REMARKS = 1_000  # rows of one kind that a report names; the rest is counted
+CATALOGUE_RETENTION = timedelta(days=14)  # the files' bytes: long enough to look at one that went wrong
+CATALOGUE_REPORT_RETENTION = timedelta(days=400)  # the reports, as long as the messages that the files made
+CATALOGUE_ABANDONED_AFTER = timedelta(days=1)  # nobody sends a file for longer
 
 # --- Alerts ---------------------------------------------------------------------------------------------------
 

@@ -46,9 +46,10 @@ def interpret(raw: Raw, settings: FileSettings, style: NumberStyle, now: datetim
     return Ask(
         source_id=raw.source_id,
         listed=listed,
-        price=price if sold else None,
+        price=price,
         currency=currency,
         occurred_at=now,
+        in_stock=sold,
     )
 
 

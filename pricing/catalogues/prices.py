@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from pricing.catalogues.numbers import NumberStyle, decimals, take_apart
 from pricing.catalogues.options import Unit
-from pricing.contract import CURRENCIES, LARGEST_PRICE
+from pricing.contract import CURRENCIES, LARGEST_NATIVE_PRICE, LARGEST_PRICE, PRICE_CURRENCY
 from pricing.folding import fold
 
 STORED_DECIMALS = 2  # of an offer's price
@@ -89,8 +89,9 @@ def read_price(text: str, style: NumberStyle, *, currency: str, unit: str = Unit
     digits = re.sub(r"[^0-9]", "", cell.number)
     if not digits.strip("0"):
         return None
+    largest = LARGEST_PRICE if currency == PRICE_CURRENCY else LARGEST_NATIVE_PRICE
     if len(digits) > 15:
-        raise InvalidPriceError(f"A price is at most {LARGEST_PRICE}.")
+        raise InvalidPriceError(f"A price in {currency} is at most {largest}.")
     places = decimals(cell.number, style)
     if places is None:
         raise InvalidPriceError(f"It is not written as the file's other prices are, {_words(style)}.")
@@ -103,8 +104,8 @@ def read_price(text: str, style: NumberStyle, *, currency: str, unit: str = Unit
     kept = min(minor, STORED_DECIMALS)
     if amount != amount.quantize(Decimal(1).scaleb(-kept)):
         raise InvalidPriceError(f"A price in {currency} has at most {kept} decimals.")
-    if amount > LARGEST_PRICE:
-        raise InvalidPriceError(f"A price is at most {LARGEST_PRICE}.")
+    if amount > largest:
+        raise InvalidPriceError(f"A price in {currency} is at most {largest}.")
     return amount.quantize(Decimal(1).scaleb(-STORED_DECIMALS))
 
 

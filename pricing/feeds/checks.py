@@ -40,20 +40,21 @@ def check_transport(request: HttpRequest) -> None:
         raise FeedError(403, "https_required", "Send prices over https, and have your key replaced: it was readable.")
 
 
-def check_method(request: HttpRequest) -> None:
-    if request.method != "POST":
-        raise FeedError(405, "method_not_allowed", "Send prices by POST.", headers={"Allow": "POST"})
+def check_method(request: HttpRequest, *, allowed: Sequence[str] = ("POST",)) -> None:
+    if request.method not in allowed:
+        message = f"This address takes {' or '.join(allowed)}."
+        raise FeedError(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
 
 
-def check_length(request: HttpRequest) -> int:
-    """The body's length as declared, in bytes; at most FEED_MAX_BODY_BYTES."""
+def check_length(request: HttpRequest, *, most: int | None = None) -> int:
+    """The body's length as declared, in bytes; at most FEED_MAX_BODY_BYTES, or `most`."""
     declared = request.META.get("CONTENT_LENGTH", "")
     if not declared or "HTTP_TRANSFER_ENCODING" in request.META:
         raise FeedError(411, "length_required", "Send the body's Content-Length, not a chunked body.")
     if not (declared.isascii() and declared.isdigit()):
         raise FeedError(400, "invalid_length", "Content-Length is not a number.")
-    if len(declared) > LONGEST_LENGTH or int(declared) > settings.FEED_MAX_BODY_BYTES:
-        limit = settings.FEED_MAX_BODY_BYTES
+    limit = most or settings.FEED_MAX_BODY_BYTES
+    if len(declared) > LONGEST_LENGTH or int(declared) > limit:
         raise FeedError(413, "payload_too_large", f"A body has at most {limit} bytes. Send several smaller ones.")
     return int(declared)
 
@@ -128,11 +129,15 @@ def authenticate_shop(
 
 
 def check_media_type(
-    request: HttpRequest, headers: Mapping[str, str], allowed: Sequence[str] = formats.MEDIA_TYPES
+    request: HttpRequest,
+    headers: Mapping[str, str],
+    allowed: Sequence[str] = formats.MEDIA_TYPES,
+    *,
+    any_charset: bool = False,
 ) -> str:
-    """The body's media type, one that formats.py can read."""
+    """The body's media type, one that formats.py can read, or one of those `allowed`."""
     media_type = request.content_type or ""
-    charset = (request.content_params or {}).get("charset", "utf-8").lower()
+    charset = "utf-8" if any_charset else (request.content_params or {}).get("charset", "utf-8").lower()
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "identity").lower()
     formats.check_media_type(media_type, headers, allowed=allowed, charset=charset, encoding=encoding)
     return media_type

@@ -26,7 +26,7 @@ BELIEVED_SECONDS = 1.0
 _used = threading.local()  # as Django's connections are
 
 
-def answered(request: HttpRequest, work: Callable[[str], Answer]) -> HttpResponse:
+def answered(request: HttpRequest, work: Callable[[str], Answer], *, status: int = 202) -> HttpResponse:
     """Do the work, which gets the request's id, and render what it answers or raises."""
     request_id: str = getattr(request, "request_id", "")
     _skip_the_check_of_a_busy_connection()
@@ -44,7 +44,7 @@ def answered(request: HttpRequest, work: Callable[[str], Answer]) -> HttpRespons
             wait = RETRY_SOON_SECONDS if busy else RETRY_LATER_SECONDS
             return unavailable(retry_after=wait).as_response(request_id)
     _used.at = time.monotonic()
-    response = JsonResponse({**answer, "request_id": request_id}, status=202)
+    response = JsonResponse({**answer, "request_id": request_id}, status=status)
     response["Cache-Control"] = "no-store"
     return response
 

@@ -43,13 +43,18 @@ def test_the_settings_bottle_is_for_rows_that_name_none(said, packing):
     assert ask.listed.packing == packing
 
 
-@pytest.mark.parametrize(
-    "changes", [{"price": ""}, {"price": "0,00"}, {"price": "POA"}, {"availability": "ausverkauft"}]
-)
-def test_what_has_no_price_or_is_sold_out_asks_for_nothing(changes):
-    ask = interpret(ROW._replace(**changes), EUR, COMMA, NOW)
+@pytest.mark.parametrize("price", ["", "0,00", "POA"])
+def test_what_has_no_price_asks_for_nothing(price):
+    ask = interpret(ROW._replace(price=price), EUR, COMMA, NOW)
     assert isinstance(ask, Ask)
-    assert ask.price is None
+    assert (ask.price, ask.in_stock) == (None, True)
+
+
+@pytest.mark.parametrize(("said", "in_stock"), [("", True), ("auf Lager", True), ("ausverkauft", False), ("0", False)])
+def test_the_column_of_availability_says_what_is_in_stock(said, in_stock):
+    ask = interpret(ROW._replace(availability=said), EUR, COMMA, NOW)
+    assert isinstance(ask, Ask)
+    assert ask.in_stock is in_stock
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,9 @@ def test_nothing_nought_and_on_request_are_no_price(text):
         ("12.505", "EUR", "at most 2 decimals"),
         ("1500.50", "JPY", "at most 0 decimals"),
         ("1.255", "KWD", "at most 2 decimals"),  # it has three, and we keep two
-        ("100000000.00", "EUR", "at most 99999999.99"),
-        ("9" * 40, "EUR", "at most 99999999.99"),
+        ("100000000.00", "USD", "in USD is at most 99999999.99"),
+        ("1000000000000.00", "VND", "at most 999999999999.99"),
+        ("9" * 40, "EUR", "at most 999999999999.99"),
         ("1,60.00", "EUR", "not written as"),
         ("12,50", "EUR", "not written as"),
         ("1.600,00", "EUR", "not written as"),
