@@ -92,6 +92,9 @@ class AddressView(EmailView):
         if row is not None and not row.verified:
             _say_link(request, row, sent=get_adapter(request).send_link(request, row))
 
+    def _action_primary(self, request: HttpRequest, *args: Any, **options: Any) -> None:
+        """Not offered: an address becomes the person's by being confirmed, and in no other way."""
+
     def form_valid(self, form: Any) -> HttpResponseBase:
         with transaction.atomic():
             response: HttpResponseBase = super().form_valid(form)
