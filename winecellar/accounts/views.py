@@ -5,6 +5,8 @@ None names a person in its address: there is nobody else's page to ask for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from allauth.account.adapter import get_adapter
@@ -14,6 +16,7 @@ from allauth.account.views import ConfirmEmailView, EmailView, PasswordResetFrom
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
@@ -69,6 +72,20 @@ class SetPasswordView(PasswordResetFromKeyView):
         if context.get("token_fail"):
             options["status"] = 400
         return super().render_to_response(context, **options)
+
+
+def readable(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """A page that shows what is sealed; where that cannot be read any more, words and the way back, not a failure."""
+
+    @wraps(view)
+    def shown(request: HttpRequest) -> HttpResponseBase:
+        try:
+            return view(request)
+        except ValidationError as error:
+            messages.error(request, " ".join(error.messages))
+            return redirect("mfa_index")
+
+    return shown
 
 
 @login_required
