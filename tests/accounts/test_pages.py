@@ -163,3 +163,29 @@ def test_a_links_key_is_not_in_the_log(stranger: Client, path: str) -> None:
     (line,) = [line for line in lines if line["event"] == "request"]
     assert line["path"] == path.replace("a-secret-key", "…")
     assert "a-secret-key" not in str(lines)
+
+
+NASTY = [
+    "\x00",
+    "a\x00@b.example",
+    "x" * 100_000,
+    "’; DROP TABLE x; --",
+    "<script>1</script>",
+    "\ud83d",
+    "a@b.example\r\nBcc: c@d.example",
+]
+FIELDS = ["login", "email", "password", "password1", "oldpassword", "code", "next", "action_add", "action_send"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", [*FOR_STRANGERS, *OWN])
+def test_nothing_that_anybody_sends_is_an_error_of_ours(alice: User, path: str) -> None:
+    person_, stranger_ = Client(), Client()
+    person_.force_login(alice)
+    for nasty in NASTY:
+        sent = dict.fromkeys(FIELDS, nasty.encode("utf-8", "surrogatepass").decode("latin-1"))
+        for client in (person_, stranger_):
+            assert client.post(path, sent).status_code < 500, nasty[:20]
+            assert (
+                client.get(path, {"next": nasty[:500].encode("utf-8", "surrogatepass"), "email": "x"}).status_code < 500
+            )

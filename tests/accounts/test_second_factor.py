@@ -180,6 +180,12 @@ def test_a_secret_that_cannot_be_read_refuses_in_words_and_is_counted(
     assert answer.status_code == 200
     assert "cannot be read any more" in words(answer)
     assert not signed_in(client)
+    client.force_login(User.objects.get())
+    for path in ("", "/new", "/file"):
+        client.post("/account/it-is-you", {"password": PASSWORD})
+        answer = client.get(f"/account/recovery-codes{path}", follow=True)
+        assert answer.redirect_chain[-1][0] == "/account/second-factor"
+        assert "cannot be read any more" in words(answer)
     with pytest.raises(CommandError, match="2 cannot be read"):
         call_command("reseal_second_factors")
 

@@ -40,9 +40,17 @@ urlpatterns = [
     path("account/second-factor", second_factor.index, name="mfa_index"),
     path("account/second-factor/add", totp.activate_totp, name="mfa_activate_totp"),
     path("account/second-factor/remove", totp.deactivate_totp, name="mfa_deactivate_totp"),
-    path("account/recovery-codes", recovery_codes.view_recovery_codes, name="mfa_view_recovery_codes"),
-    path("account/recovery-codes/new", recovery_codes.generate_recovery_codes, name="mfa_generate_recovery_codes"),
-    path("account/recovery-codes/file", recovery_codes.download_recovery_codes, name="mfa_download_recovery_codes"),
+    path("account/recovery-codes", views.readable(recovery_codes.view_recovery_codes), name="mfa_view_recovery_codes"),
+    path(
+        "account/recovery-codes/new",
+        views.readable(recovery_codes.generate_recovery_codes),
+        name="mfa_generate_recovery_codes",
+    ),
+    path(
+        "account/recovery-codes/file",
+        views.readable(recovery_codes.download_recovery_codes),
+        name="mfa_download_recovery_codes",
+    ),
     path("account/data", views.export_data, name="account-data"),
     path("account/erase", views.erase_account, name="account-erase"),
 ]

@@ -5,6 +5,8 @@ None names a person in its address: there is nobody else's page to ask for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from allauth.account.adapter import get_adapter
@@ -14,6 +16,7 @@ from allauth.account.views import ConfirmEmailView, EmailView, PasswordResetFrom
 from django.contrib import messages
 from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
@@ -71,6 +74,20 @@ class SetPasswordView(PasswordResetFromKeyView):
         return super().render_to_response(context, **options)
 
 
+def readable(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """A page that shows what is sealed; where that cannot be read any more, words and the way back, not a failure."""
+
+    @wraps(view)
+    def shown(request: HttpRequest) -> HttpResponseBase:
+        try:
+            return view(request)
+        except ValidationError as error:
+            messages.error(request, " ".join(error.messages))
+            return redirect("mfa_index")
+
+    return shown
+
+
 @login_required
 @never_cache
 @require_safe
@@ -91,6 +108,9 @@ class AddressView(EmailView):
         row = self._get_email_address(request)
         if row is not None and not row.verified:
             _say_link(request, row, sent=get_adapter(request).send_link(request, row))
+
+    def _action_primary(self, request: HttpRequest, *args: Any, **options: Any) -> None:
+        """Not offered: an address becomes the person's by being confirmed, and in no other way."""
 
     def form_valid(self, form: Any) -> HttpResponseBase:
         with transaction.atomic():
