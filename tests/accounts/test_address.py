@@ -58,15 +58,9 @@ def test_the_password_is_asked_for_first_and_what_was_typed_is_kept(as_alice: Cl
 def test_a_second_thought_replaces_the_first_whose_link_then_does_nothing(alice: User, as_alice: Client) -> None:
     change_to(as_alice, "mistyped@new.example")
     change_to(as_alice, NEW)
-<<<<<<< HEAD
-    link = {message.to[0]: link_in(message) for message in mails()}
-    assert as_alice.post(link["mistyped@new.example"]).status_code == 400
-    as_alice.post(link[NEW])
-=======
     links = {message.to[0]: link_in(message) for message in mails()}
     assert as_alice.post(links["mistyped@new.example"]).status_code == 400
     as_alice.post(links[NEW])
->>>>>>> w-accounts
     alice.refresh_from_db()
     assert alice.email == NEW
 
