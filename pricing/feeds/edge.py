@@ -54,4 +54,4 @@ def _skip_the_check_of_a_busy_connection() -> None:
     died since, the sender gets a 503 and comes again, and the next request finds a new one."""
     since = time.monotonic() - getattr(_used, "at", 0.0)
     if connection.connection is not None and since < BELIEVED_SECONDS and not connection.errors_occurred:
-        connection.health_check_done = True
+        connection.health_check_done = True  # type: ignore[attr-defined]
