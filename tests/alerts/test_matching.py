@@ -202,6 +202,7 @@ def test_one_price_fires_every_alert_it_meets_and_no_other() -> None:
     assert {c["alert_id"] for c in commands()} == {a.pk for a in met}
 
 
+@pytest.mark.publishes_malformed_events
 def test_the_courses_malformed_event_is_a_dead_letter_that_says_what_is_wrong() -> None:
     """The seed's poison message: no new_price_usd, and a currency with a trailing space."""
     body = json.loads(

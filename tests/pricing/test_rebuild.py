@@ -80,6 +80,7 @@ def test_what_is_older_than_the_log_stays() -> None:
     assert sorted(history()) == sorted([*before, ("evt_old", "99.00", "mch_082", False)])
 
 
+@pytest.mark.publishes_malformed_events
 def test_what_waits_is_not_anticipated_and_what_is_buried_is_not_invented() -> None:
     three_prices()
     with transaction.atomic():
