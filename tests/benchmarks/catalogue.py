@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -63,7 +63,7 @@ def write(path: Path, rows: int, changed: float) -> None:
             file.write(row(n, f"{price - 1 if every and n % every == 0 else price}.00"))
 
 
-def main() -> None:
+def read(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.catalogue")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--changed", type=float, default=0.05)
@@ -71,18 +71,37 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="leave the filled database, and use it if it is there")
     parser.add_argument("--child", choices=("prepare", "take"), help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> None:
+    options = read()
     if options.child:
         child(options)
         return
-    with server.running(), tempfile.TemporaryDirectory() as folder:
+    with server.running():
+        taken, server_cpu, plain = measured(options)
+        print(f"{options.rows:,} rows, {options.changed:.0%} changed, on {server.described()}")
+    print(
+        f"  taken:   {taken['rows_per_second']:>9,.0f} rows/s, {taken['seconds']:.1f} s,"
+        f" {taken['memory_mb']:.0f} MB; processor: ours {taken['cpu']:.1f} s, the server's {server_cpu:.1f} s"
+    )
+    for name, seconds in taken["parts"].items():
+        print(f"    {name:<10} {seconds:6.1f} s")
+    print(f"  plain:   {options.rows / plain:>9,.0f} rows/s, {plain:.1f} s: COPY and INSERT … SELECT of the same rows")
+    print(f"  ratio:   {taken['seconds'] / plain:.1f}")
+    print(f"  counted: {taken['counts']}")
+
+
+def measured(options: argparse.Namespace) -> tuple[dict, float, float]:
+    """What taking tonight's file came to, the server's processor seconds for it, and the seconds of the plain way."""
+    with tempfile.TemporaryDirectory() as folder:
         before, tonight = Path(folder) / "before.csv", Path(folder) / "tonight.csv"
         write(before, options.rows, 0)
         write(tonight, options.rows, options.changed)
         filled = f"{DATABASE}-{options.rows}"
         if not (options.keep and exists(filled)):
             server.create(filled)
-            print("filling …", flush=True)
             subprocess.run(
                 [sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment(filled), check=True
             )
@@ -94,21 +113,10 @@ def main() -> None:
         server_cpu = server_cpu_seconds()
         taken = again(options, "take", tonight, DATABASE)
         server_cpu = server_cpu_seconds() - server_cpu
-        print(f"{options.rows:,} rows, {options.changed:.0%} changed, on {server.described()}")
-        print(
-            f"  taken:   {taken['rows_per_second']:>9,.0f} rows/s, {taken['seconds']:.1f} s,"
-            f" {taken['memory_mb']:.0f} MB; processor: ours {taken['cpu']:.1f} s, the server's {server_cpu:.1f} s"
-        )
-        for name, seconds in taken["parts"].items():
-            print(f"    {name:<10} {seconds:6.1f} s")
-        print(
-            f"  plain:   {options.rows / plain:>9,.0f} rows/s, {plain:.1f} s: COPY and INSERT … SELECT of the same rows"
-        )
-        print(f"  ratio:   {taken['seconds'] / plain:.1f}")
-        print(f"  counted: {taken['counts']}")
         if not options.keep:
             server.drop(filled)
         server.drop(DATABASE)
+    return taken, server_cpu, plain
 
 
 def exists(database: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import measure, report, scenarios, server
+from tests.benchmarks import catalogue, measure, report, scenarios, server
 from tests.benchmarks.bars import Readings, bars
 from tests.benchmarks.scenarios import QUICK, Bench
 from tests.benchmarks.systems import OURS, SYSTEMS
@@ -47,3 +47,12 @@ def test_scenarios_run_and_their_figures_reach_the_bars_and_the_report(tmp_path:
     assert len(found) == 4  # those that need no peer: two against plain SQL, polling, and bulk publishing
     assert all(bar.text in text for bar in found)
     assert str(ROOT) not in text
+
+
+def test_a_small_catalogue_is_taken_and_the_rows_that_were_changed_are_those_that_are_counted_so() -> None:
+    taken, server_cpu, plain = catalogue.measured(catalogue.read(["--rows", "400"]))
+    expected = dict.fromkeys(taken["counts"], 0)
+    assert taken["counts"] == {**expected, "changed": 20, "unchanged": 380}
+    assert min(taken["rows_per_second"], taken["cpu"], plain) > 0
+    assert server_cpu >= 0
+    assert not catalogue.exists(catalogue.DATABASE)
