@@ -1,6 +1,6 @@
-"""The alerts' event as JSON Schema, in the manner of pricing/event_schemas.py. Pure."""
+"""The alerts' event and command as JSON Schema, in the manner of pricing/event_schemas.py. Pure."""
 
-from alerts.events import ALERT_CREATED
+from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
 from pricing.event_schemas import Schema, contract, event
 from pricing.events import LONGEST_ID
 
@@ -12,6 +12,16 @@ SCHEMAS: dict[str, Schema] = {
         {
             "alert_id": contract("Which alert.", type="integer", minimum=1),
             "wine_id": contract("The wine it watches.", type="string", minLength=1, maxLength=LONGEST_ID),
+        },
+    ),
+    SEND_ALERT_EMAIL: event(
+        SEND_ALERT_EMAIL,
+        "1.0",
+        "A command: send a mail that was decided on.",
+        {
+            "notification_id": contract("Which decision.", type="integer", minimum=1),
+            "alert_id": contract("The alert that it is about.", type="integer", minimum=1),
+            "event_id": contract("The event that it was decided on.", type="string", minLength=1),
         },
     ),
 }

@@ -24,6 +24,8 @@ PRICE_CHANGED = "wine.price_changed"
 LATE_PRICE_OBSERVED = "wine.late_price_observed"
 OFFER_WITHDRAWN = "wine.offer_withdrawn"
 OFFER_RETURNED = "wine.offer_returned"
+# A command: a merchant's catalogue file is to be taken, or gone on with. Body: file_id.
+REFRESH_CATALOGUE = "refresh_catalogue"
 
 LONGEST_ID = 40  # as the columns that hold wine and merchant ids
 NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})

@@ -1,5 +1,5 @@
-"""Every published event with its JSON Schema, and their releases: `python -m winecellar.event_schemas` writes those of
-versions that are new into docs/schemas/.
+"""Every message that is published, event or command, with its JSON Schema, and their releases:
+`python -m winecellar.event_schemas` writes those of versions that are new into docs/schemas/.
 
 Guarantee: a released version's file is never changed; whoever changes a schema gives it a new version.
 """
@@ -13,8 +13,9 @@ from typing import Any
 
 from alerts import event_schemas as alerts
 from pricing import event_schemas as pricing
+from winecellar.accounts import event_schemas as accounts
 
-EVENTS: dict[str, dict[str, Any]] = {**pricing.SCHEMAS, **alerts.SCHEMAS}
+MESSAGES: dict[str, dict[str, Any]] = {**pricing.SCHEMAS, **alerts.SCHEMAS, **accounts.SCHEMAS}
 RELEASES = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 
@@ -32,7 +33,7 @@ def version_of(schema: dict[str, Any]) -> tuple[int, int]:
 def release(folder: Path = RELEASES) -> list[Path]:
     """Write what is new and return its files. Raises ValueError for a schema that changed and kept its version."""
     written = []
-    for type_, schema in EVENTS.items():
+    for type_, schema in MESSAGES.items():
         path = folder / type_ / f"{schema['x-version']}.json"
         text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         if not path.exists():

@@ -8,8 +8,7 @@ from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
 from pricing import history
 from pricing.catalogues import turns
-from pricing.catalogues.files import REFRESH_CATALOGUE
-from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED
+from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED, REFRESH_CATALOGUE
 from winecellar.accounts import delivery
 from winecellar.accounts.events import ADDRESS_CONFIRMED, SEND_ACCOUNT_EMAIL
 

@@ -19,10 +19,10 @@ from django.db import transaction
 
 from jobs.messages import NewMessage
 from jobs.outbox import publish
+from pricing.events import REFRESH_CATALOGUE
 from pricing.models import CatalogueFile, CataloguePiece, CatalogueSettings, Merchant
 
 log = structlog.get_logger(__name__)
-REFRESH_CATALOGUE = "refresh_catalogue"
 Status = CatalogueFile.Status
 
 

@@ -25,7 +25,10 @@ from pricing.services import Outcome, UnknownWineError, record_observations
 
 log = structlog.get_logger(__name__)
 
+TAKEN = frozenset({Verdict.APPLIED, Verdict.RETURNED})
 HELD = {Verdict.HELD: "suspect", Verdict.NO_RATE: "no rate"}  # and why
+# What the sender is told of each verdict that is not TAKEN.
+REASONS = {verdict: (Verdict.HELD if verdict in HELD else verdict).value for verdict in Verdict if verdict not in TAKEN}
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -116,13 +119,12 @@ def _render(outcomes: list[Outcome], ignored_fields: int) -> Answer:
 
 def result(outcome: Outcome) -> dict[str, Any]:
     """What became of one observation, for the sender."""
-    applied = outcome.verdict in {Verdict.APPLIED, Verdict.RETURNED}
-    told: dict[str, Any] = {"wine_id": outcome.wine_id, "applied": applied}
+    told: dict[str, Any] = {"wine_id": outcome.wine_id, "applied": outcome.verdict in TAKEN}
+    if outcome.verdict in REASONS:
+        told["reason"] = REASONS[outcome.verdict]
     if outcome.verdict in HELD:
-        told |= {"reason": Verdict.HELD.value, "held": HELD[outcome.verdict]}
-    elif not applied:
-        told["reason"] = outcome.verdict.value
-    elif outcome.verdict is Verdict.RETURNED:
+        told["held"] = HELD[outcome.verdict]
+    if outcome.verdict is Verdict.RETURNED:
         told["returned"] = True
     if outcome.event_id:
         told["event_id"] = outcome.event_id

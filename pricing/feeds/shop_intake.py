@@ -36,6 +36,7 @@ CONSUMER = "feed-intake"  # the name under which the dead letters stand
 UNREADABLE = "feed.webhook_unreadable"
 LONGEST_EXCERPT = 20_000
 LONGEST_TOPIC = 100
+UNKNOWN_TOPIC = "unknown topic"  # why a webhook was ignored
 
 IGNORE = """
 INSERT INTO pricing_ignoredwebhook AS kept (merchant_id, system, count, last_topic, last_at)
@@ -88,7 +89,7 @@ def ignore(*, merchant: Merchant, system: str, topic: str, now: datetime) -> Ans
     with connection.cursor() as cursor:
         cursor.execute(IGNORE, [merchant.pk, system, topic, now])
     log.info("feed.unknown_topic", system=system, topic=topic)
-    return {**_render([]), "ignored": "unknown topic"}
+    return {**_render([]), "ignored": UNKNOWN_TOPIC}
 
 
 def _bury(error: FeedError, merchant: Merchant, received: Received, attributes: Mapping[str, str]) -> Answer:

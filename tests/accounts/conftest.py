@@ -13,6 +13,7 @@ from django.test import Client
 
 from jobs.worker import drain
 from tests.cast import person
+from tests.schemas.published import every_event_is_of_its_schema  # noqa: F401
 from winecellar.accounts.models import User
 
 PASSWORD = "a-cellar-of-tests"

@@ -7,6 +7,8 @@ import pytest
 from pricing.catalogues import stage
 from pricing.models import CatalogueFile, Merchant
 from tests import cast
+from tests.feeds.conftest import _every_answer_is_as_described  # noqa: F401
+from tests.schemas.published import every_event_is_of_its_schema  # noqa: F401
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from jobs.models import DeadLetter, Delivery, JobRun
 from jobs.worker import drain
 from pricing import keys
 from pricing.catalogues import files, lease, refresh, retention, stage
+from pricing.feeds.catalogue_views import MEDIA_TYPES
+from pricing.feeds.described.endpoints import ENDPOINTS
 from pricing.models import CatalogueFile, CataloguePiece, CatalogueSettings, Listing
 from tests import cast
 from tests.catalogues.refreshing import NOW, at, csv, prices, received, row, shelf, stages, taken
@@ -25,6 +27,8 @@ from tests.pricing.test_admin import act, staff
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ADDRESS = "/feeds/v1/catalogues"
+[DESCRIBED] = [endpoint for endpoint in ENDPOINTS if endpoint.path == ADDRESS]
+EXAMPLES = {media_type: body.example for media_type, body in DESCRIBED.bodies.items() if body.example}
 
 
 @pytest.fixture
@@ -68,6 +72,17 @@ def test_an_uploaded_file_is_kept_taken_by_a_worker_and_reported(merchant, key, 
     ]
     assert (report["name"], report["rejected"], report["rejections_not_shown"]) == ("stock.csv", 1, 0)
     assert prices() == {"wn_1": "20.00"}
+
+
+@pytest.mark.parametrize("media_type", [each for each in MEDIA_TYPES if each in EXAMPLES])
+def test_a_file_as_the_description_shows_it_is_read(merchant, key, media_type):
+    cast.wine()
+    file = send(key, EXAMPLES[media_type].encode(), media_type=media_type).json()
+    drain()
+    report = ask(key, file["report"]).json()
+    counted = {name: report[name] for name in ("status", "read", "changed", "rejected")}
+    assert counted == {"status": "done", "read": 1, "changed": 1, "rejected": 0}
+    assert prices() == {"wn_4417": "154.00"}
 
 
 def test_a_long_file_is_taken_in_turns_that_follow_each_other(merchant, key, settings):

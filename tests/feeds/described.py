@@ -10,7 +10,10 @@ import jsonschema_rs
 
 from pricing.feeds.described.openapi import document
 
-ANSWERS = ("Taken", "ListingsTaken", "Result", "ListingResult", "Error")
+ANSWERS = (
+    *("Taken", "ListingsTaken", "Result", "ListingResult", "Error"),
+    *("CatalogueTaken", "CatalogueReport", "CatalogueRejection"),
+)
 # What the web server says by itself, before there is a request; the document says so in words.
 NOT_OURS = {400, 414, 417, 431}
 
@@ -46,11 +49,17 @@ def _paths() -> dict[str, Any]:
 
 def template_of(path: str) -> str | None:
     """The document's path that this one is at; a slash at the end changes nothing."""
-    for template in described()["paths"]:
-        # Longer than any merchant's id, and still no slash in it.
-        if re.fullmatch(re.sub(r"\\{\w+\\}", "mch_[a-z0-9_]{1,36}", re.escape(template)) + "/?", path):
-            return template
-    return None
+    return next((template for template in described()["paths"] if _pattern(template).fullmatch(path)), None)
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    text = re.escape(template)
+    for parameter in next(iter(described()["paths"][template].values()))["parameters"]:
+        if parameter["in"] == "path":
+            pattern = parameter["schema"]["pattern"].removeprefix("^").removesuffix("$")
+            text = text.replace(re.escape("{" + parameter["name"] + "}"), pattern)
+    return re.compile(text + "/?")
 
 
 def check(method: str, path: str, status: int, headers: Mapping[str, str], body: Any) -> None:

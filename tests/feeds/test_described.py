@@ -16,20 +16,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-import pricing.feeds
+import pricing
 from pricing.feeds import canonical, formats
 from pricing.feeds.described import endpoints, shapes
 from pricing.feeds.described.openapi import document
 from pricing.feeds.errors import FeedError
 from pricing.feeds.parse import parse
-from pricing.feeds.refusals import REFUSALS
+from pricing.feeds.refusals import REFUSALS, UNREADABLE
 from pricing.feeds.urls import urlpatterns
 from tests.feeds import described
 from tests.feeds.conftest import observation
 from tests.pages.html import Page
 
-SOURCES = "\n".join(path.read_text() for path in Path(pricing.feeds.__file__).parent.glob("*.py"))
+SOURCES = "\n".join(path.read_text() for path in Path(pricing.__file__).parent.rglob("*.py"))
 RAISED = set(re.findall(r'FeedError\(\s*(\d{3}),\s*"([a-z_]+)"', SOURCES))
+REFUSED = {code for endpoint in endpoints.ENDPOINTS for code in endpoint.refusals}
 NOW = timezone.now()
 
 
@@ -38,7 +39,7 @@ def paths() -> dict[str, Any]:
 
 
 def address(template: str) -> str:
-    return template.replace("{merchant_id}", "mch_082")
+    return template.replace("{merchant_id}", "mch_082").replace("{file_id}", "12")
 
 
 def test_the_document_is_openapi_3_1() -> None:
@@ -57,7 +58,7 @@ def test_every_code_of_the_source_is_a_refusal_with_that_status_and_the_other_wa
 
 
 def test_every_refusal_is_named_at_some_address() -> None:
-    assert {code for endpoint in endpoints.ENDPOINTS for code in endpoint.refusals} == set(REFUSALS)
+    assert REFUSED | set(UNREADABLE) == set(REFUSALS)
 
 
 def test_every_address_of_the_feeds_is_described_and_nothing_else() -> None:
@@ -75,13 +76,16 @@ def test_an_address_takes_the_methods_that_are_described(endpoint: endpoints.End
 
 
 @pytest.mark.parametrize("endpoint", endpoints.ENDPOINTS, ids=lambda endpoint: endpoint.name)
-def test_what_is_no_merchants_id_makes_no_address(endpoint: endpoints.Endpoint) -> None:
-    pattern = next((each.schema["pattern"] for each in endpoint.parameters if each.place == "path"), None)
-    for text in ("mch_082", "mch_" + "a" * 36, "mch_" + "a" * 37, "mch_", "mch_A", "wn_1", "mch_1.2"):
-        if pattern is None:
+def test_what_is_no_id_makes_no_address(endpoint: endpoints.Endpoint) -> None:
+    name, pattern = next(
+        ((each.name, each.schema["pattern"]) for each in endpoint.parameters if each.place == "path"), ("", "")
+    )
+    merchants = ("mch_082", "mch_" + "a" * 36, "mch_" + "a" * 37, "mch_", "mch_A", "wn_1", "mch_1.2")
+    for text in (*merchants, "1", "9" * 18, "9" * 19, "-1", "1.5", "٢"):
+        if not name:
             continue
         try:
-            resolve(endpoint.path.replace("{merchant_id}", text))
+            resolve(endpoint.path.replace("{" + name + "}", text))
         except Http404:
             assert not re.search(pattern, text)
         else:
@@ -90,11 +94,13 @@ def test_what_is_no_merchants_id_makes_no_address(endpoint: endpoints.Endpoint) 
 
 @pytest.mark.parametrize("endpoint", endpoints.ENDPOINTS, ids=lambda endpoint: endpoint.name)
 def test_every_example_is_of_its_shape(endpoint: endpoints.Endpoint) -> None:
-    for media_type in endpoint.bodies:
+    for media_type, body in endpoint.bodies.items():
+        if body.example is None:
+            continue
         pointer = f"/paths/{endpoint.path.replace('/', '~1')}/{endpoint.methods[0].lower()}/requestBody/content"
         pointer = pointer.replace("{", "%7B").replace("}", "%7D")
         checker = described.validator(f"{pointer}/{media_type.replace('/', '~1')}/schema")
-        checker.validate(endpoint.bodies[media_type].example)
+        checker.validate(body.example)
 
 
 def test_the_forms_are_those_that_the_code_reads() -> None:
@@ -131,7 +137,7 @@ FIELDS = {
         *(" 12 ", "1_000", "0x10", "1e2", "١٢", ".5", "5.", "12.50\n", "000", "$12", None, True, [], {}, ...),
         *(154, 154.5, 154.25, 0.01, 99999999.99, 100_000_000, 0, -1, 1.005, 0.001),
     ],
-    "currency": ["USD", "usd", "EUR", "XXX", "EURO", "", None, 840, ...],
+    "currency": ["USD", "usd", "EUR", "JPY", "XXX", "EURO", "", None, 840, ...],
     "occurred_at": [
         *("2026-03-14T09:12:04Z", "2026-03-14t09:12:04.123456789+05:30", "2026-03-14T09:12:04", "2026-03-14"),
         *("2026-03-14T24:00:00Z", "2026-03-14T09:12:60Z", "2026-03-14T09:12:04+25:00", "2026-W11-6T09:12:04Z", ""),
@@ -149,6 +155,23 @@ def test_the_shape_takes_a_value_if_the_code_does(name: str, value: Any) -> None
     if name != "delivery_id":
         several = json.dumps({"observations": [observation(), observation(**{name: value})]})
         assert of_shape(several) == taken(several)
+
+
+LARGE = [
+    *("99999999.99", "99999999.9", "100000000", "100000000.00", "999999999999.99", "1000000000000", "0099"),
+    *(99999999.99, 100_000_000, 999999999999.99, 1_000_000_000_000),
+]
+
+
+@pytest.mark.parametrize("price", LARGE)
+@pytest.mark.parametrize("currency", ["USD", "EUR", "XXX", None])
+def test_the_shape_knows_the_largest_price_in_dollars_and_in_other_money(price: Any, currency: Any) -> None:
+    one = json.dumps(observation(price, currency=currency))
+    assert of_shape(one) == taken(one)
+    data = {name: value for name, value in observation(price, currency=currency).items() if name != "occurred_at"}
+    event = {"specversion": "1.0", "id": "1", "source": "s", "type": "t", "data": data}
+    checker = described.validator("/components/schemas/CloudEvent")
+    assert checker.is_valid(json.loads(json.dumps(event))) == taken(one)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +209,17 @@ def test_any_price_in_cents_is_a_price_as_text_and_as_a_number(cents: int) -> No
         assert of_shape(body)
 
 
+@given(st.integers(min_value=1, max_value=10**14 - 1))
+@example(99_999_999_999_999)
+@example(10_000_000_000)
+def test_any_price_in_cents_is_a_price_in_other_money(cents: int) -> None:
+    price = Decimal(cents).scaleb(-2)
+    for text in (f'"{price}"', f"{price}"):
+        body = json.dumps(observation("PRICE", currency="VND")).replace('"PRICE"', text)
+        assert taken(body)
+        assert of_shape(body)
+
+
 # --- The reader of answers, and the page -----------------------------------------------------------------------
 
 ANSWER = {
@@ -197,7 +231,13 @@ ANSWER = {
     "request_id": "req_1",
 }
 HEADERS = {"content-type": "application/json", "x-request-id": "req_1", "cache-control": "no-store"}
-PRICES = "/feeds/v1/price-changes"
+PRICES, SHOP, FILES = "/feeds/v1/price-changes", "/feeds/v1/shopify/mch_082", "/feeds/v1/catalogues"
+EMPTY = {"accepted": 0, "duplicate": False, "results": [], "event_ids": [], "request_id": "req_1"}
+UNREAD = {"code": "invalid_product", "message": "…", "field": None}
+
+
+def result(**fields: Any) -> dict[str, Any]:
+    return {**ANSWER, "results": [{"wine_id": "wn_1", **fields}]}
 
 
 def refusal(code: str) -> dict[str, Any]:
@@ -219,7 +259,22 @@ def refusal(code: str) -> dict[str, Any]:
         ("POST", PRICES, 422, HEADERS, refusal("invalid_json")),  # of another status
         ("POST", PRICES, 503, HEADERS, refusal("unavailable")),  # and no Retry-After
         ("GET", PRICES, 200, HEADERS, ANSWER),
-        ("POST", "/feeds/v1/shopify/mch_082", 202, HEADERS, ANSWER),  # its results name listings
+        ("POST", SHOP, 202, HEADERS, ANSWER),  # its results name listings
+        ("POST", SHOP, 422, HEADERS, refusal("invalid_product")),  # is answered with 202
+        ("POST", SHOP, 202, HEADERS, {**EMPTY, "ignored": "no product"}),
+        ("POST", SHOP, 202, HEADERS, {**EMPTY, "unreadable": {**UNREAD, "code": "unknown_wine"}}),
+        ("POST", SHOP, 202, HEADERS, {**EMPTY, "unreadable": {**UNREAD, "more": 1}}),
+        ("POST", SHOP, 202, HEADERS, {**EMPTY, "unreadable": UNREAD, "ignored": "unknown topic"}),
+        ("POST", PRICES, 202, HEADERS, result(applied=False, reason="no rate")),
+        ("POST", PRICES, 202, HEADERS, result(applied=False, reason="held")),
+        ("POST", PRICES, 202, HEADERS, result(applied=False, reason="stale", held="suspect")),
+        ("POST", PRICES, 202, HEADERS, result(applied=False, reason="held", held="no money")),
+        ("POST", PRICES, 202, HEADERS, result(applied=False, reason="returned")),
+        ("POST", PRICES, 202, HEADERS, result(applied=True, reason="unchanged")),
+        ("POST", PRICES, 202, HEADERS, result(applied=False, reason="stale", returned=True)),
+        ("PUT", FILES, 202, HEADERS, ANSWER),
+        ("GET", f"{FILES}/12", 202, HEADERS, ANSWER),
+        ("GET", f"{FILES}/12", 404, HEADERS, refusal("unknown_wine")),
     ],
 )
 def test_the_reader_of_answers_finds_what_is_not_described(
@@ -227,6 +282,11 @@ def test_the_reader_of_answers_finds_what_is_not_described(
 ) -> None:
     described.check("POST", PRICES, 202, HEADERS, ANSWER)
     described.check("POST", PRICES, 422, HEADERS, refusal("invalid_price"))
+    described.check("POST", PRICES, 202, HEADERS, result(applied=True, returned=True))
+    described.check("POST", PRICES, 202, HEADERS, result(applied=False, reason="held", held="no rate"))
+    described.check("POST", SHOP, 202, HEADERS, {**EMPTY, "unreadable": UNREAD})
+    described.check("POST", SHOP, 202, HEADERS, {**EMPTY, "ignored": "unknown topic"})
+    described.check("GET", f"{FILES}/12", 404, HEADERS, refusal("unknown_file"))
     with pytest.raises((AssertionError, jsonschema_rs.ValidationError)):
         described.check(method, path, status, headers, body)
 
@@ -242,10 +302,11 @@ def test_the_page_is_well_formed_and_says_all_that_the_document_says(client: Cli
             assert f"{method.upper()} {template}" in words
             for parameter in operation["parameters"]:
                 assert parameter["name"] in words
-            for media_type in operation["requestBody"]["content"]:
+            for media_type in operation.get("requestBody", {"content": {}})["content"]:
                 assert media_type in words
     for code, told in REFUSALS.items():
-        assert f"{code} {told.status} {told.meaning.replace('`', '')}" in words
+        for status in [told.status] * (code in REFUSED) + [202] * (code in UNREADABLE):
+            assert f"{code} {status} {told.meaning.replace('`', '')}" in words
     for name, schema in document()["components"]["schemas"].items():
         assert {"id": f"shape-{name}"} in page.all("h3")
         for field in schema.get("properties", {}):

@@ -7,13 +7,16 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.utils import timezone
 
+from jobs.worker import drain
 from pricing import keys, signing
+from pricing.catalogues import files
 from pricing.feeds.refusals import REFUSALS
 from pricing.models import Merchant
 from tests import cast
@@ -25,7 +28,15 @@ pytestmark = [
     pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="curl or openssl is missing"),
 ]
 
-GUIDES = ["feeds.md"]
+GUIDES = ["feeds.md", "catalogues.md"]
+OF_A_DAY = [
+    (r'"evt_[0-9a-z]{26}"', '"evt_…"'),
+    (r'"req_[0-9a-f]{32}"', '"req_…"'),
+    (r'"[0-9a-f]{64}"', '"…"'),
+    (r'"[0-9-]{10}T[0-9:.]+\+00:00"', '"…"'),
+    (r'"http[^"]*(/feeds/v1/catalogues/)[0-9]+"', r'"…\g<1>12"'),
+    (r'"id": [0-9]+', '"id": 12'),
+]
 # Written after each answer, so that status and body can be told apart.
 SHELL = 'set -eu -o pipefail; curl() { command curl -w "\\n%%{http_code}\\n" --max-time 20 "$@"; }\n%s'
 
@@ -62,8 +73,10 @@ def documents(text: str) -> list[Any]:
 
 def like(value: Any) -> Any:
     """With its ids made alike: those that the guide shows were of another day."""
-    text = re.sub(r'"evt_[0-9a-z]{26}"', '"evt_…"', json.dumps(value, ensure_ascii=False))
-    return json.loads(re.sub(r'"req_[0-9a-f]{32}"', '"req_…"', text))
+    text = json.dumps(value, ensure_ascii=False)
+    for pattern, shown in OF_A_DAY:
+        text = re.sub(pattern, shown, text)
+    return json.loads(text)
 
 
 @pytest.fixture
@@ -82,16 +95,38 @@ def shop(server: Server) -> dict[str, str]:
     return {"KEY": key, "SECRET": whsec, "SITE": site, "URL": f"{site}/feeds/v1/price-changes"}
 
 
+def file_of_the_guide() -> int:
+    """The file that the guide sends before it asks for its report, taken by a worker."""
+    upload = next(block for _, block in blocks("catalogues.md") if "curl " in block)
+    rows = re.findall(r"^  '(.*)'", upload, re.MULTILINE)
+    file = files.receive(
+        merchant=Merchant.objects.get(),
+        name="stock.csv",
+        data=["".join(f"{row}\n" for row in rows).encode()],
+        as_of=timezone.now(),
+        send=True,
+        by="test",
+        now=timezone.now(),
+    )
+    drain()
+    return file.pk
+
+
 def test_the_guide_has_its_examples() -> None:
-    assert len(list(examples())) >= 8
+    assert len(list(examples())) >= 10
 
 
 @pytest.mark.parametrize(("example", "shown"), list(examples()))
-def test_an_example_is_answered_as_the_guide_shows(example: str, shown: str, shop: dict[str, str]) -> None:
+def test_an_example_is_answered_as_the_guide_shows(
+    example: str, shown: str, shop: dict[str, str], tmp_path: Path
+) -> None:
     script = re.sub(r"^SECRET=whsec_…\n", "", example, flags=re.MULTILINE)
+    if "/catalogues/12" in script:
+        script = script.replace("/catalogues/12", f"/catalogues/{file_of_the_guide()}")
     done = subprocess.run(
         ["bash", "-c", SHELL % script],
         env={**os.environ, **shop},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=60,
@@ -102,4 +137,5 @@ def test_an_example_is_answered_as_the_guide_shows(example: str, shown: str, sho
     expected = documents(shown)
     assert like([json.loads(body) for body, _ in answers]) == like(expected)
     for (_, status), document in zip(answers, expected, strict=True):
-        assert int(status) == (REFUSALS[document["error"]["code"]].status if "error" in document else 202)
+        taken = 200 if "rejections" in document else 202
+        assert int(status) == (REFUSALS[document["error"]["code"]].status if document.get("error") else taken)

@@ -19,7 +19,7 @@ from pricing.feeds.readapt import BodyCutError, readapt
 from pricing.feeds.shops import UnknownTopicError
 from pricing.models import FeedAnswer, HeldPrice, Offer, RawBody
 from pricing.rules import Observation
-from tests.cast import NOW
+from tests.cast import NOW, with_app
 from tests.feeds.conftest import observation
 from tests.feeds.shops import SECRET, send, shopify_product, shopify_variant, woo_product
 from tests.pricing.observed import load_rates, published
@@ -113,7 +113,7 @@ def test_what_looks_like_a_secret_is_masked(text, shown):
 
 def test_the_admin_shows_a_body_with_its_secrets_masked_and_lets_nobody_change_it(feed, wine):
     feed.post(json.dumps({**observation(), "my_password": "opensesame"}).encode())
-    boss = get_user_model().objects.create_superuser("boss@winecellar.example", "x", name="Boss")
+    boss = with_app(get_user_model().objects.create_superuser("boss@winecellar.example", "x", name="Boss"))
     client = Client()
     client.force_login(boss)
     path = f"/admin/pricing/rawbody/{RawBody.objects.get().pk}/change/"

@@ -30,8 +30,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from pricing import signing
+from pricing.feeds import catalogue_views
 from pricing.feeds.described.openapi import document
-from pricing.models import Merchant, Wine
+from pricing.models import CatalogueFile, Merchant, Wine
 from tests.feeds import shops
 
 EXAMPLES = 25  # for each address, on top of those that schemathesis works out from the limits
@@ -76,6 +77,11 @@ class Sender:
         return self.application(environ, start)
 
 
+@schemathesis.serializer(*catalogue_views.MEDIA_TYPES)
+def file(_: Any, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode(errors="replace")
+
+
 @schemathesis.serializer("application/x-ndjson")
 def lines(_: Any, value: Any) -> bytes:
     return "\n".join(json.dumps(row) for row in (value if isinstance(value, list) else [value])).encode()
@@ -88,8 +94,11 @@ def with_ids_that_exist() -> dict[str, Any]:
     for fields in (shapes["Observation"], shapes["One"], shapes["CloudEvent"]["properties"]["data"]["anyOf"][1]):
         fields["properties"]["wine_id"] = {"enum": ["wn_4417", "wn_404"]}
         fields["properties"]["merchant_id"] = {"enum": ["mch_082", "mch_404"]}
-    for operations in described["paths"].values():
-        for parameter in operations["post"]["parameters"]:
+    shapes["Currency"]["enum"] = ["USD", "EUR", "VND"]
+    for operation in (each for operations in described["paths"].values() for each in operations.values()):
+        for parameter in operation["parameters"]:
+            if parameter["name"] == "file_id":
+                parameter["schema"] = {"enum": [str(FILE), "404"]}
             if parameter["name"] == "merchant_id":
                 parameter["schema"] = {"enum": ["mch_082", "mch_404"]}
             if parameter["name"] == "webhook-timestamp":
@@ -97,6 +106,7 @@ def with_ids_that_exist() -> dict[str, Any]:
     return described
 
 
+FILE = 4417
 NOW = "1773479524"  # in the document; Sender would have to sign another
 sender = Sender()
 config = schemathesis.Config()
@@ -105,8 +115,26 @@ schema = schemathesis.openapi.from_dict(with_ids_that_exist(), config=config)
 schema.app = sender
 
 
+PRICES = {202, 401, 405, 415, 422}
+HEARD = {
+    "/feeds/v1/price-changes": PRICES,
+    "/feeds/v1/price-changes/{merchant_id}": PRICES,
+    "/feeds/v1/shopify/{merchant_id}": PRICES,
+    "/feeds/v1/woocommerce/{merchant_id}": PRICES,
+    "/feeds/v1/catalogues": {202, 401, 405, 422},
+    "/feeds/v1/catalogues/{file_id}": {200, 401, 404, 405},
+}
+
+
+def endpoint_of(name: str) -> str:
+    """The address in the name of a test, such as test_…[GET /feeds/v1/…]."""
+    return name.partition(" ")[2].removesuffix("]")
+
+
 @pytest.fixture
-def known(transactional_db: None, merchant: Merchant, wine: Wine, key: str) -> Iterator[None]:
+def known(
+    request: pytest.FixtureRequest, transactional_db: None, merchant: Merchant, wine: Wine, key: str
+) -> Iterator[None]:
     """What the ids and credentials above stand for. Each address was then heard to say yes, and many a no."""
     sender.key = key
     sender.answered.clear()
@@ -114,8 +142,10 @@ def known(transactional_db: None, merchant: Merchant, wine: Wine, key: str) -> I
     whsec = "whsec_" + base64.b64encode(SECRET).decode()
     for kind, secret in (("standard", whsec), ("shopify", shops.SECRET), ("woocommerce", shops.SECRET)):
         signing.create_secret(merchant=merchant, note="", now=timezone.now(), text=secret, kind=kind)
+    now = timezone.now()
+    CatalogueFile.objects.create(pk=FILE, merchant=merchant, name="stock.csv", as_of=now, received_at=now)
     yield
-    assert {202, 401, 405, 415, 422} <= set(sender.answered), sender.answered
+    assert HEARD[endpoint_of(request.node.name)] <= set(sender.answered), sender.answered
 
 
 @pytest.mark.django_db(transaction=True)
@@ -125,7 +155,7 @@ def known(transactional_db: None, merchant: Merchant, wine: Wine, key: str) -> I
     max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 def test_whatever_is_sent_is_answered_as_described(case: schemathesis.Case) -> None:
-    draw = zlib.crc32(repr(case.body).encode())
+    draw = zlib.crc32(repr((case.body, case.path_parameters, case.query)).encode())
     if draw % 8:  # the others have no credentials, or those that were made up
         signs = "merchant_id" in case.path_parameters and draw % 2
         case.headers["webhook-signature" if signs else "Authorization"] = RIGHT if signs else f"Bearer {RIGHT}"

@@ -8,7 +8,9 @@ from django.utils import timezone
 from jobs import catalog
 from jobs.models import DeadLetter
 from pricing import signing
+from pricing.feeds.refusals import UNREADABLE as UNREADABLE_CODES
 from pricing.models import FeedAnswer, IgnoredWebhook, Listing, RawBody
+from tests.cast import with_app
 from tests.feeds.conftest import nothing_written, refusal, unreadable
 from tests.feeds.shops import SECRET, send, shopify_product, shopify_variant, signature, woo_product
 from tests.feeds.test_shops import DELIVERY, PRODUCT, SIGNED, SYSTEMS, TOPIC
@@ -26,6 +28,22 @@ UNREADABLE = {
     "too deep": (b"[" * 2_000, "too_deep", None),
     "another shape": (b"[]", "expected_object", None),
     "HTML": (b"<html>502 Bad Gateway</html>", "invalid_json", None),
+}
+
+
+# A body of Shopify's for each code that an answer may name under `unreadable`.
+CODES = {
+    "invalid_encoding": b"\xff",
+    "invalid_json": b"{",
+    "duplicate_key": b'{"id": 7, "id": 8}',
+    "too_deep": b"[" * 2_000,
+    "forbidden_character": b'{"title": "\\u0000"}',
+    "expected_object": b"[]",
+    "invalid_product": shopify_product(id="7"),
+    "invalid_price": shopify_product(shopify_variant(11, "12,50")),
+    "invalid_time": shopify_product(updated_at="yesterday"),
+    "time_out_of_range": shopify_product(updated_at="2999-01-01T00:00:00Z"),
+    "batch_too_large": shopify_product(*map(shopify_variant, range(1_001))),
 }
 
 
@@ -55,6 +73,15 @@ def test_it_becomes_a_dead_letter_with_the_body_the_error_and_the_merchant(syste
     assert bytes(raw.body) == body
     assert published() == []
     assert not Listing.objects.exists()
+
+
+def test_each_code_that_is_described_is_there():
+    assert set(CODES) == set(UNREADABLE_CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_it_is_told_by_its_code(code):
+    assert unreadable(send("shopify", CODES[code], {"X-Shopify-Triggered-At": None}))[0] == code
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -107,7 +134,7 @@ def test_a_good_one_after_it_is_recorded():
 
 def test_the_admin_shows_it_beside_the_others():
     send("woocommerce", b"{", {})
-    boss = get_user_model().objects.create_superuser("boss@winecellar.example", "x", name="Boss")
+    boss = with_app(get_user_model().objects.create_superuser("boss@winecellar.example", "x", name="Boss"))
     client = Client()
     client.force_login(boss)
     assert "feed-intake" in client.get("/admin/jobs/deadletter/").content.decode()

@@ -1,4 +1,4 @@
-"""A fixture for the tests of what publishes: each event is of its schema, with no field that the schema does not name.
+"""A fixture for the tests of what publishes: each message is of its schema, with no field that that does not name.
 
 Imported by the conftest.py of those folders.
 """
@@ -12,19 +12,18 @@ import jsonschema_rs
 import pytest
 
 from jobs import queue
-from jobs.messages import NewMessage, dumps, is_command
-from winecellar.event_schemas import EVENTS
+from jobs.messages import NewMessage, dumps
+from winecellar.event_schemas import MESSAGES
 
 
 @cache
 def validator(type_: str) -> Any:
-    return jsonschema_rs.Draft202012Validator({**EVENTS[type_], "additionalProperties": False})
+    return jsonschema_rs.Draft202012Validator({**MESSAGES[type_], "additionalProperties": False})
 
 
 def check(message: NewMessage) -> None:
-    if not is_command(message.type):
-        assert message.type in EVENTS, f"{message.type} has no schema"
-        validator(message.type).validate(json.loads(dumps(message.body)))
+    assert message.type in MESSAGES, f"{message.type} has no schema"
+    validator(message.type).validate(json.loads(dumps(message.body)))
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -14,36 +15,82 @@ from hypothesis import strategies as st
 
 from jobs.errors import PermanentError
 from jobs.messages import NewMessage, dumps
-from pricing.events import LATE_PRICE_OBSERVED, PRICE_CHANGED, PriceChanged
+from pricing.events import (
+    LATE_PRICE_OBSERVED,
+    OFFER_RETURNED,
+    OFFER_WITHDRAWN,
+    PRICE_CHANGED,
+    AvailabilityChanged,
+    PriceChanged,
+)
 from tests.pricing.observed import received
 from tests.pricing.test_events import BODY, EVENT, WRONG
 from tests.schemas import published
 from tests.schemas.compatibility import Change, changes
 from winecellar import event_schemas
-from winecellar.event_schemas import EVENTS, release, released, version_of
+from winecellar.event_schemas import MESSAGES, release, released, version_of
+from winecellar.routes import ROUTES
 
 PRICE_EVENTS = [PRICE_CHANGED, LATE_PRICE_OBSERVED]
 
 
 def is_valid(body: Any, type_: str = PRICE_CHANGED) -> bool:
-    return bool(jsonschema_rs.Draft202012Validator(EVENTS[type_]).is_valid(json.loads(dumps(body))))
+    return bool(jsonschema_rs.Draft202012Validator(MESSAGES[type_]).is_valid(json.loads(dumps(body))))
 
 
-@pytest.mark.parametrize("type_", EVENTS)
+@pytest.mark.parametrize("type_", MESSAGES)
 def test_a_schema_is_a_schema_of_2020_12_and_marks_every_field(type_: str) -> None:
-    jsonschema_rs.meta.validate(EVENTS[type_])
-    assert {field["x-stability"] for field in EVENTS[type_]["properties"].values()} <= {"contract", "convenience"}
+    jsonschema_rs.meta.validate(MESSAGES[type_])
+    assert {field["x-stability"] for field in MESSAGES[type_]["properties"].values()} <= {"contract", "convenience"}
 
 
 @pytest.mark.parametrize("type_", PRICE_EVENTS)
 def test_four_fields_of_a_price_event_are_contract(type_: str) -> None:
-    marked = [name for name, field in EVENTS[type_]["properties"].items() if field["x-stability"] == "contract"]
+    marked = [name for name, field in MESSAGES[type_]["properties"].items() if field["x-stability"] == "contract"]
     assert marked == ["event_id", "wine_id", "new_price_usd", "occurred_at"]
 
 
 @pytest.mark.parametrize("type_", PRICE_EVENTS)
 def test_a_schema_has_the_fields_that_are_published(type_: str) -> None:
-    assert set(EVENTS[type_]["properties"]) == set(EVENT.as_message(type_).body)
+    other_money = replace(EVENT, native_price=Decimal("141.20"), native_currency="EUR")
+    assert set(MESSAGES[type_]["properties"]) == set(other_money.as_message(type_).body)
+
+
+@pytest.mark.parametrize("type_", [OFFER_WITHDRAWN, OFFER_RETURNED])
+def test_of_an_offer_that_ends_or_returns_the_schema_says_what_is_published_and_what_the_code_relies_on(
+    type_: str,
+) -> None:
+    schema = MESSAGES[type_]
+    told = {"price_event_id": "evt_2"} if type_ == OFFER_RETURNED else {"why": "out of stock"}
+    event = AvailabilityChanged(
+        event_id="evt_1",
+        type=type_,
+        wine_id="wn_4417",
+        wine_name="Ch. Montrose 2016",
+        merchant_id="mch_082",
+        price_usd=Decimal("154"),
+        occurred_at=EVENT.occurred_at,
+        **told,
+    )
+    body = event.as_message().body
+    assert set(schema["properties"]) == set(body)
+    assert is_valid(body, type_)
+    for name in body:
+        left = {key: value for key, value in body.items() if key != name}
+        assert is_valid(left, type_) == (name not in schema["required"])
+        try:
+            AvailabilityChanged.parse(received(left, type_=type_))
+        except PermanentError:
+            assert name in schema["required"]
+        else:
+            assert name not in schema["required"]
+    assert {name for name, field in schema["properties"].items() if field["x-stability"] == "contract"} == {
+        *("event_id", "wine_id", "merchant_id", "price_usd", "occurred_at"),
+    }
+
+
+def test_every_message_that_somebody_receives_has_a_schema() -> None:
+    assert {type_ for route in ROUTES for type_ in route.message_types} == set(MESSAGES)
 
 
 # --- What the schema says is what the code reads ---------------------------------------------------------------
@@ -67,7 +114,7 @@ def test_what_the_code_refuses_is_not_of_the_schema(name: str, value: Any) -> No
     assert is_valid(body) == ((name, value) in NOT_SAID)
 
 
-@pytest.mark.parametrize("name", EVENTS[PRICE_CHANGED]["properties"])
+@pytest.mark.parametrize("name", MESSAGES[PRICE_CHANGED]["properties"])
 def test_a_field_may_be_missing_for_the_code_if_it_may_for_the_schema(name: str) -> None:
     body = {key: value for key, value in BODY.items() if key != name}
     assert is_valid(body) == reads(body)
@@ -100,9 +147,9 @@ def test_the_reader_of_events_finds_what_is_not_of_the_schema(body: dict[str, An
 # --- Releases --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("type_", EVENTS)
+@pytest.mark.parametrize("type_", MESSAGES)
 def test_the_schema_is_released_or_the_failure_says_what_changed_and_what_to_do(type_: str) -> None:
-    last, now = released(type_)[-1], json.loads(json.dumps(EVENTS[type_]))
+    last, now = released(type_)[-1], json.loads(json.dumps(MESSAGES[type_]))
     told = [f"{'BREAKING' if change.breaking else 'compatible'}: {change.words}" for change in changes(last, now)]
     breaks = any(change.breaking for change in changes(last, now))
     major, minor = version_of(last)
@@ -114,7 +161,7 @@ def test_the_schema_is_released_or_the_failure_says_what_changed_and_what_to_do(
     assert now == last, advice
 
 
-@pytest.mark.parametrize("type_", EVENTS)
+@pytest.mark.parametrize("type_", MESSAGES)
 def test_no_release_breaks_what_the_one_before_promised_unless_its_first_number_says_so(type_: str) -> None:
     releases = released(type_)
     for old, new in pairwise(releases):
@@ -123,21 +170,21 @@ def test_no_release_breaks_what_the_one_before_promised_unless_its_first_number_
 
 
 def test_a_released_file_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(release(tmp_path)) == len(EVENTS)
+    assert len(release(tmp_path)) == len(MESSAGES)
     assert release(tmp_path) == []
-    changed = copy.deepcopy(EVENTS)
+    changed = copy.deepcopy(MESSAGES)
     changed[PRICE_CHANGED]["properties"]["wine_id"]["maxLength"] = 41
-    monkeypatch.setattr(event_schemas, "EVENTS", changed)
-    with pytest.raises(ValueError, match=r"wine\.price_changed 1\.0 is released and differs"):
+    monkeypatch.setattr(event_schemas, "MESSAGES", changed)
+    with pytest.raises(ValueError, match=r"wine\.price_changed 1\.1 is released and differs"):
         release(tmp_path)
-    changed[PRICE_CHANGED]["x-version"] = "1.1"
-    assert [path.name for path in release(tmp_path)] == ["1.1.json"]
-    assert [schema["x-version"] for schema in released(PRICE_CHANGED, tmp_path)] == ["1.0", "1.1"]
+    changed[PRICE_CHANGED]["x-version"] = "1.2"
+    assert [path.name for path in release(tmp_path)] == ["1.2.json"]
+    assert [schema["x-version"] for schema in released(PRICE_CHANGED, tmp_path)] == ["1.1", "1.2"]
 
 
 def changed(**fields: dict[str, Any] | None) -> dict[str, Any]:
     """The schema with these keywords of its fields changed, None being gone; a field None is gone altogether."""
-    schema = copy.deepcopy(EVENTS[PRICE_CHANGED])
+    schema = copy.deepcopy(MESSAGES[PRICE_CHANGED])
     for name, keywords in fields.items():
         if keywords is None:
             del schema["properties"][name]
@@ -214,4 +261,4 @@ def changed(**fields: dict[str, Any] | None) -> dict[str, Any]:
     ids=lambda value: json.dumps(value)[:50] if isinstance(value, dict) else "",
 )
 def test_what_a_change_means_for_readers(fields: dict[str, Any], expected: list[Change]) -> None:
-    assert changes(EVENTS[PRICE_CHANGED], changed(**fields)) == expected
+    assert changes(MESSAGES[PRICE_CHANGED], changed(**fields)) == expected

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from pricing.contract import TIME_PATTERN
-from pricing.feeds import canonical, cloudevents, formats, shopify, standard_webhooks, woocommerce
+from pricing.feeds import canonical, catalogue_views, cloudevents, formats, shopify, standard_webhooks, woocommerce
 from pricing.feeds.described.shapes import Schema
 
 # --- Who may send ----------------------------------------------------------------------------------------------
@@ -58,12 +58,17 @@ _THEN = ("rate_limited", "unsupported_media_type")
 _JSON = ("invalid_encoding", "invalid_json", "duplicate_key", "too_deep", "forbidden_character", "expected_object")
 _PRICES = ("invalid_price", "invalid_time", "time_out_of_range", "batch_too_large", "invalid_event_id", "id_conflict")
 _OBSERVED = ("invalid_observations", "invalid_cloudevent", "invalid_wine_id", "invalid_currency", "unknown_wine")
-_ANY = (*_FIRST, *_LENGTH, *_ALLOWED_IN, *_THEN, *_JSON, *_PRICES, "unavailable")
+_BODY = (*_FIRST, *_LENGTH, *_ALLOWED_IN, *_THEN)
+_CANONICAL_REFUSALS = (*_BODY, "key_in_address", "forbidden_feed", *_JSON, *_PRICES, *_OBSERVED, "unavailable")
+# What a shop signs and we cannot read is no refusal: see UNREADABLE in refusals.py.
+_SHOP_REFUSALS = (*_BODY, "invalid_event_id", "unavailable")
+_FILE_REFUSALS = (*_BODY, "key_in_address", "invalid_name", "invalid_time", "time_out_of_range", "unavailable")
+_REPORT_REFUSALS = (*_FIRST, *_ALLOWED_IN, "key_in_address", "rate_limited", "unknown_file", "unavailable")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A header, or a part of the path."""
+    """A header, or a part of the address."""
 
     name: str
     description: str
@@ -74,10 +79,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Body:
-    """What may come under one media type: the name of a schema, or of several, and an example."""
+    """What may come under one media type: the name of a schema, or of several, and an example, if it can be shown."""
 
     schemas: tuple[str, ...]
-    example: Any
+    example: Any = None
 
 
 @dataclass(frozen=True)
@@ -133,16 +138,27 @@ _CANONICAL = {
     formats.CLOUDEVENTS: Body(("CloudEvents",), [_EVENT, {**_EVENT, "id": "7f9c1e53", "data": _OTHER}]),
 }
 _TAKEN = {202: ("Taken", "Taken, and safely stored.")}
-_LISTED = {202: ("ListingsTaken", "Taken, and safely stored; a result for each variant.")}
+_LISTED = {
+    202: (
+        "ListingsTaken",
+        "Taken, and safely stored; a result for each variant. What is signed and cannot be read, or is about no "
+        "product, is answered so too, for else your shop would switch the webhook off.",
+    )
+}
+_FILES = {
+    "text/csv": "sku,wine name,size,price,currency\nM16,Ch. Montrose 2016,75cl,154.00,USD\n",
+    "text/tab-separated-values": "sku\twine name\tsize\tprice\tcurrency\nM16\tCh. Montrose 2016\t75cl\t154.00\tUSD\n",
+    "application/rss+xml": '<rss version="2.0" xmlns:g="http://base.google.com/ns/1.0"><channel><item><g:id>M16</g:id>'
+    "<g:title>Ch. Montrose 2016 75cl</g:title><g:price>154.00 USD</g:price>"
+    "<g:availability>in_stock</g:availability></item></channel></rss>",
+}
 
 
 def _of_shop(adapter: Any, delivery: str, *more: Parameter) -> tuple[Parameter, ...]:
     topics = ", ".join(f"`{topic}`" for topic in sorted({*adapter.CHANGED, adapter.DELETED}))
     return (
         _MERCHANT,
-        Parameter(
-            adapter.TOPIC, f"One of {topics}.", {"enum": sorted({*adapter.CHANGED, adapter.DELETED})}, required=True
-        ),
+        Parameter(adapter.TOPIC, f"{topics}; any other is heard and ignored.", {"type": "string"}),
         Parameter(adapter.DELIVERY, delivery, _PRINTABLE, required=True),
         *more,
         _TRACE,
@@ -159,7 +175,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=(_IDEMPOTENCY, _TRACE, *_BINARY),
         bodies=_CANONICAL,
         answers=_TAKEN,
-        refusals=(*_ANY, *_OBSERVED, "key_in_address", "forbidden_feed"),
+        refusals=_CANONICAL_REFUSALS,
     ),
     Endpoint(
         name="price-changes-of-merchant",
@@ -170,7 +186,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=(_MERCHANT, *_SIGNED_HEADERS, _IDEMPOTENCY, _TRACE, *_BINARY),
         bodies=_CANONICAL,
         answers=_TAKEN,
-        refusals=(*_ANY, *_OBSERVED, "key_in_address", "forbidden_feed", "stale_or_invalid_timestamp"),
+        refusals=(*_CANONICAL_REFUSALS, "stale_or_invalid_timestamp"),
     ),
     Endpoint(
         name="shopify",
@@ -195,7 +211,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             )
         },
         answers=_LISTED,
-        refusals=(*_ANY, "invalid_product", "unknown_topic"),
+        refusals=_SHOP_REFUSALS,
     ),
     Endpoint(
         name="woocommerce",
@@ -219,7 +235,50 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             "application/x-www-form-urlencoded": Body(("WooCommercePing",), {"webhook_id": "12"}),
         },
         answers={200: ("Nothing", "The ping was heard."), **_LISTED},
-        refusals=(*_ANY, "invalid_product", "unknown_topic"),
+        refusals=_SHOP_REFUSALS,
         unsigned_bodies=frozenset({"application/x-www-form-urlencoded"}),
+    ),
+    Endpoint(
+        name="catalogues",
+        path="/feeds/v1/catalogues",
+        summary="Send all that you sell, as one file",
+        description="The file is kept at once and taken soon after: what differs from your last one is published. "
+        f"At most {settings.CATALOGUE_MAX_BYTES:,} bytes as sent, packed with gzip or not.",
+        credentials=(KEY,),
+        parameters=(
+            Parameter(
+                "name",
+                "The file's name, in printable characters.",
+                {"type": "string", "maxLength": catalogue_views.LONGEST_NAME},
+                "query",
+            ),
+            Parameter("as_of", "The time of which its prices are; now, if you do not say it.", _TIME, "query"),
+        ),
+        bodies={
+            media_type: Body(("CatalogueFile",), _FILES.get(media_type)) for media_type in catalogue_views.MEDIA_TYPES
+        },
+        answers={202: ("CatalogueTaken", "All of it is safely stored.")},
+        refusals=_FILE_REFUSALS,
+        methods=("PUT", "POST"),
+    ),
+    Endpoint(
+        name="catalogue",
+        path="/feeds/v1/catalogues/{file_id}",
+        summary="Ask what came of a file",
+        description="As often as you like, with the key of the merchant who sent it.",
+        credentials=(KEY,),
+        parameters=(
+            Parameter(
+                "file_id",
+                "The file's `id` in the answer to it.",
+                {"type": "string", "pattern": "^[0-9]{1,18}$"},
+                "path",
+                required=True,
+            ),
+        ),
+        bodies={},
+        answers={200: ("CatalogueReport", "The report, as far as it is known.")},
+        refusals=_REPORT_REFUSALS,
+        methods=("GET", "HEAD"),
     ),
 )

@@ -12,9 +12,10 @@ from pricing.feeds.described.endpoints import ENDPOINTS, SECURITY, Body, Endpoin
 from pricing.feeds.described.shapes import SCHEMAS, Schema
 from pricing.feeds.refusals import REFUSALS
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 DESCRIPTION = (
-    "For merchants: tell us what a wine costs at your shop, as often as you like. "
+    "For merchants: tell us what a wine costs at your shop, as often as you like, or send all that you sell as "
+    "one file. "
     "Each refusal has one shape and names one problem; nothing of a refused request is stored. A request sent again "
     "under the same id of yours has no second effect. The web server itself answers what it cannot read as HTTP with "
     "400, 414, 417 or 431, without a JSON body."
@@ -87,7 +88,8 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 def _body(body: Body) -> dict[str, Any]:
     refs = [{"$ref": f"#/components/schemas/{name}"} for name in body.schemas]
-    return {"schema": refs[0] if len(refs) == 1 else {"oneOf": refs}, "example": body.example}
+    described: dict[str, Any] = {"schema": refs[0] if len(refs) == 1 else {"oneOf": refs}}
+    return described if body.example is None else {**described, "example": body.example}
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 
 def _answers(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
     for status, (schema, words) in endpoint.answers.items():
-        headers = _ALWAYS if status == 202 else ("X-Request-ID",)
+        headers = ("X-Request-ID",) if schema == "Nothing" else _ALWAYS
         yield str(status), _answer(words, {"$ref": f"#/components/schemas/{schema}"}, headers)
 
 

@@ -34,18 +34,18 @@ def of_document(document: dict[str, Any]) -> dict[str, Any]:
         "info": document["info"],
         "description": marked(document["info"]["description"]),
         "operations": [
-            _operation(method, path, operation, components)
+            # The methods of one address do the same, so they are told of together.
+            _operation([method.upper() for method in operations], path, next(iter(operations.values())), components)
             for path, operations in document["paths"].items()
-            for method, operation in operations.items()
         ],
         "shapes": [_shape(name, schema) for name, schema in components["schemas"].items()],
     }
 
 
-def _operation(method: str, path: str, operation: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _operation(methods: list[str], path: str, operation: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": operation["operationId"],
-        "method": method.upper(),
+        "methods": methods,
         "path": path,
         "summary": operation["summary"],
         "description": marked(operation["description"]),
@@ -57,14 +57,18 @@ def _operation(method: str, path: str, operation: dict[str, Any], components: di
         "parameters": [
             {
                 "name": each["name"],
-                "place": "address" if each["in"] == "path" else each["in"],
+                "place": "header" if each["in"] == "header" else "address",
                 "kind": kind(each["schema"]),
                 "words": marked(each["description"]),
             }
             for each in operation["parameters"]
         ],
         "bodies": [
-            {"media_type": media_type, "kind": kind(body["schema"]), "example": _example(media_type, body["example"])}
+            {
+                "media_type": media_type,
+                "kind": kind(body["schema"]),
+                "example": _example(media_type, body.get("example")),
+            }
             for media_type, body in operation.get("requestBody", {"content": {}})["content"].items()
         ],
         "answers": [
@@ -78,6 +82,7 @@ def _operation(method: str, path: str, operation: dict[str, Any], components: di
             if status >= "400" and "application/json" in answer["content"]
             for code in _schema_of(answer)["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
         ],
+        "unreadable": _unreadable(operation, components),
     }
 
 
@@ -86,7 +91,17 @@ def _schema_of(answer: dict[str, Any]) -> Schema:
     return schema
 
 
+def _unreadable(operation: dict[str, Any], components: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the answer 202 itself may name as wrong."""
+    answer = operation["responses"].get("202")
+    schema = components["schemas"][_schema_of(answer)["$ref"].rpartition("/")[2]] if answer else {}
+    codes = schema.get("properties", {}).get("unreadable", {}).get("properties", {}).get("code", {}).get("enum", [])
+    return [{"status": 202, "code": code, "words": marked(REFUSALS[code].meaning)} for code in codes]
+
+
 def _example(media_type: str, example: Any) -> str:
+    if example is None or isinstance(example, str):
+        return example or ""
     if media_type.endswith("ndjson"):
         return "\n".join(json.dumps(line, ensure_ascii=False) for line in example)
     if media_type.endswith("urlencoded"):

@@ -10,15 +10,24 @@ from typing import Any
 
 from django.conf import settings
 
-from pricing.contract import LARGEST_PRICE, PRICE_CURRENCY, TIME_PATTERN
-from pricing.feeds import canonical, cloudevents
-from pricing.feeds.refusals import REFUSALS
+from pricing.contract import CURRENCIES, LARGEST_NATIVE_PRICE, LARGEST_PRICE, PRICE_CURRENCY, TIME_PATTERN
+from pricing.feeds import canonical, cloudevents, intake, shop_intake
+from pricing.feeds.described import catalogue_shapes
+from pricing.feeds.refusals import REFUSALS, UNREADABLE
 from pricing.listings import Kept
 from pricing.rules import Verdict
 
 Schema = dict[str, Any]
 
 _TEXT: Schema = {"type": "string"}
+
+
+def _ref(name: str, words: str = "") -> Schema:
+    told = {"description": words} if words else {}
+    return {**told, "$ref": f"#/components/schemas/{name}"}
+
+
+CURRENCY: Schema = {"description": "The money of ISO 4217, by its code.", "enum": sorted(CURRENCIES)}
 _OBSERVATION_FIELDS: dict[str, Schema] = {
     "wine_id": {
         "description": "Our id of the wine.",
@@ -26,19 +35,20 @@ _OBSERVATION_FIELDS: dict[str, Schema] = {
         "pattern": f"^{canonical.WINE_ID_PATTERN}$",
     },
     "price": {
-        "description": "Above 0, with at most two decimals, never rounded; text or a number. As a number it is read "
+        "description": f"Above 0 and at most {LARGEST_PRICE}, in other money than {PRICE_CURRENCY} "
+        f"{LARGEST_NATIVE_PRICE}, with at most two decimals, never rounded; text or a number. As a number it is read "
         "as it is written: no exponent, and no third decimal, not even a zero.",
         "anyOf": [
             {"type": "string", "pattern": f"^{canonical.PRICE_PATTERN}$", "not": {"pattern": "^[0.]+$"}},
             {
                 "type": "number",
                 "exclusiveMinimum": 0,
-                "maximum": float(LARGEST_PRICE),
+                "maximum": float(LARGEST_NATIVE_PRICE),
                 "multipleOf": 0.01,
             },
         ],
     },
-    "currency": {"description": "The money that the price is in: an ISO 4217 code.", "const": PRICE_CURRENCY},
+    "currency": _ref("Currency", "The money that the price is in."),
     "occurred_at": {
         "description": "Since when that is the price: RFC 3339 with its offset, not before "
         f"{settings.FEED_EARLIEST}, and not more than {settings.FEED_CLOCK_TOLERANCE.total_seconds() / 60:g} minutes "
@@ -55,23 +65,36 @@ _DELIVERY_ID: Schema = {
     "maxLength": canonical.LONGEST_DELIVERY_ID,
 }
 _PRICED = ["wine_id", "price", "currency"]
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
+# The limit of a price is another in dollars than in other money.
+_WHOLE_DIGITS = len(str(int(LARGEST_PRICE)))
+_LIMITED: list[Schema] = [
+    {
+        "properties": {
+            "currency": {"const": PRICE_CURRENCY},
+            "price": {
+                "anyOf": [
+                    {"type": "string", "pattern": rf"^[0-9]{{1,{_WHOLE_DIGITS}}}(\.[0-9]{{1,2}})?$"},
+                    {"type": "number", "maximum": float(LARGEST_PRICE)},
+                ]
+            },
+        }
+    },
+    {"properties": {"currency": {"not": {"const": PRICE_CURRENCY}}}},
+]
 
 OBSERVATION: Schema = {
     "description": "At this time this wine costs so much. Fields that we do not know are ignored, and counted.",
     "type": "object",
     "required": [*_PRICED, "occurred_at"],
     "properties": _OBSERVATION_FIELDS,
+    "anyOf": _LIMITED,
 }
 ONE: Schema = {
     "description": "One observation.",
     "type": "object",
     "required": OBSERVATION["required"],
     "properties": {**_OBSERVATION_FIELDS, "delivery_id": _DELIVERY_ID},
+    "anyOf": _LIMITED,
     "not": {"required": ["observations"]},
 }
 SEVERAL: Schema = {
@@ -116,7 +139,13 @@ EVENT: Schema = {
         "data": {
             "anyOf": [
                 _ref("Several"),
-                {"type": "object", "required": _PRICED, "properties": {**ONE["properties"]}, "not": ONE["not"]},
+                {
+                    "type": "object",
+                    "required": _PRICED,
+                    "properties": {**ONE["properties"]},
+                    "anyOf": _LIMITED,
+                    "not": ONE["not"],
+                },
             ]
         },
         "data_base64": {"description": "The same as JSON, in base64.", "type": "string", "contentEncoding": "base64"},
@@ -132,6 +161,10 @@ EVENTS: Schema = {
 }
 
 # Shop systems send what they send; only what we read of it is said here.
+_SHOP_PRICE: Schema = {
+    "description": "In the merchant's currency; empty, null or 0 is no price.",
+    "type": ["string", "number", "null"],
+}
 SHOPIFY_PRODUCT: Schema = {
     "description": "A product as Shopify sends it, with its variants; when it is deleted, with its id alone.",
     "type": "object",
@@ -149,8 +182,17 @@ SHOPIFY_PRODUCT: Schema = {
                 "required": ["id"],
                 "properties": {
                     "id": {"type": "integer", "minimum": 0},
-                    "price": {"type": ["string", "number", "null"]},
+                    "price": _SHOP_PRICE,
                     "barcode": {"type": ["string", "null"]},
+                    "inventory_management": {
+                        "description": "If it is not null, the stock is counted.",
+                        "type": ["string", "null"],
+                    },
+                    "inventory_policy": {
+                        "description": "`deny`: what is counted and not there is not sold.",
+                        "type": ["string", "null"],
+                    },
+                    "inventory_quantity": {"type": ["integer", "null"]},
                     **{f"option{number}": {"type": ["string", "null"]} for number in (1, 2, 3)},
                 },
             },
@@ -166,7 +208,8 @@ WOOCOMMERCE_PRODUCT: Schema = {
         "name": {"type": ["string", "null"]},
         "type": {"description": "`simple` or `variation`, if it has a price of its own.", "type": "string"},
         "status": {"description": "Only what is published has a price.", "type": "string"},
-        "price": {"type": ["string", "number", "null"]},
+        "price": _SHOP_PRICE,
+        "stock_status": {"description": "`outofstock` is no offer.", "type": "string"},
         "date_modified_gmt": {"type": "string"},
         "global_unique_id": {"type": ["string", "null"]},
         "attributes": {
@@ -183,10 +226,10 @@ WOOCOMMERCE_PING: Schema = {
 }
 
 _EVENT_ID: Schema = {"type": "string", "pattern": "^evt_[0-9a-z]{26}$"}
-_REASONS = sorted({verdict.value for verdict in Verdict} - {Verdict.APPLIED.value})
+_HELD = Verdict.HELD.value
 
 
-def _result(name: str, reasons: list[str]) -> Schema:
+def _result(name: str, reasons: set[str]) -> Schema:
     return {
         "type": "object",
         "required": [name, "applied"],
@@ -194,31 +237,64 @@ def _result(name: str, reasons: list[str]) -> Schema:
             name: _TEXT,
             "wine_id": _TEXT,
             "applied": {"description": "Whether it is your price now.", "type": "boolean"},
-            "reason": {"description": "Why it is not.", "enum": reasons},
-            "held": {"description": "Why a person looks at it.", "const": "suspect"},
+            "returned": {"description": "It was withdrawn, and is back at the price it had.", "const": True},
+            "reason": {"description": "Why it is not.", "enum": sorted(reasons)},
+            "held": {"description": "What it waits for: a person, or a rate.", "enum": list(intake.HELD.values())},
             "event_id": {"description": "The event that tells of it.", **_EVENT_ID},
         },
         "if": {"properties": {"applied": {"const": True}}},
-        "then": {"not": {"required": ["reason"]}},
-        "else": {"required": ["reason"]},
+        "then": {"not": {"anyOf": [{"required": ["reason"]}, {"required": ["held"]}]}},
+        "else": {
+            "required": ["reason"],
+            "not": {"required": ["returned"]},
+            "if": {"properties": {"reason": {"const": _HELD}}},
+            "then": {"required": ["held"]},
+            "else": {"not": {"required": ["held"]}},
+        },
     }
 
 
-def _taken(result: str, *more: str) -> Schema:
+_REQUEST_ID: Schema = {"description": "Tell us this one when you ask about it.", "type": "string"}
+_CODE = "For programs; never changes its meaning."
+_FIELD: Schema = {"description": "Item and field, such as `observations[3].price`.", "type": ["string", "null"]}
+
+
+def _taken(result: str, **more: Schema) -> Schema:
     return {
         "description": "It is stored, with everything that follows from it.",
         "type": "object",
-        "required": ["accepted", "duplicate", "results", "event_ids", "request_id", *more],
+        "required": ["accepted", "duplicate", "results", "event_ids", "request_id"],
         "properties": {
             "accepted": {"description": "How many observations were taken.", "type": "integer", "minimum": 0},
             "duplicate": {"description": "Whether this is the answer of an earlier request.", "type": "boolean"},
             "results": {"description": "In the order of the observations.", "type": "array", "items": _ref(result)},
             "event_ids": {"type": "array", "items": _EVENT_ID},
-            **{name: {"description": "Fields we do not know.", "type": "integer", "minimum": 0} for name in more},
-            "request_id": {"description": "Tell us this one when you ask about it.", "type": "string"},
+            **more,
+            "request_id": _REQUEST_ID,
         },
     }
 
+
+TAKEN = _taken("Result", ignored_fields={"description": "Fields we do not know.", "type": "integer", "minimum": 0})
+TAKEN["required"].append("ignored_fields")
+LISTINGS_TAKEN: Schema = {
+    **_taken(
+        "ListingResult",
+        ignored={"description": "Why nothing of it was looked at.", "const": shop_intake.UNKNOWN_TOPIC},
+        unreadable={
+            "description": "What we could not read, so that nothing of it was taken. A person here is told.",
+            "type": "object",
+            "required": ["code", "message", "field"],
+            "properties": {
+                "code": {"description": _CODE, "enum": list(UNREADABLE)},
+                "message": {"description": "For people.", "type": "string"},
+                "field": _FIELD,
+            },
+        },
+    ),
+    "if": {"anyOf": [{"required": ["ignored"]}, {"required": ["unreadable"]}]},
+    "then": {"properties": {"accepted": {"const": 0}}, "not": {"required": ["ignored", "unreadable"]}},
+}
 
 ERROR: Schema = {
     "description": "Why the request was refused. Nothing of it was stored.",
@@ -229,19 +305,17 @@ ERROR: Schema = {
             "type": "object",
             "required": ["code", "message", "field", "request_id"],
             "properties": {
-                "code": {"description": "For programs; never changes its meaning.", "enum": sorted(REFUSALS)},
+                "code": {"description": _CODE, "enum": sorted(REFUSALS)},
                 "message": {"description": "For people.", "type": "string"},
-                "field": {
-                    "description": "Item and field, such as `observations[3].price`.",
-                    "type": ["string", "null"],
-                },
-                "request_id": {"description": "Tell us this one when you ask about it.", "type": "string"},
+                "field": _FIELD,
+                "request_id": _REQUEST_ID,
             },
         }
     },
 }
 
 SCHEMAS: dict[str, Schema] = {
+    "Currency": CURRENCY,
     "Observation": OBSERVATION,
     "One": ONE,
     "Several": SEVERAL,
@@ -251,10 +325,14 @@ SCHEMAS: dict[str, Schema] = {
     "ShopifyProduct": SHOPIFY_PRODUCT,
     "WooCommerceProduct": WOOCOMMERCE_PRODUCT,
     "WooCommercePing": WOOCOMMERCE_PING,
-    "Result": _result("wine_id", _REASONS),
-    "ListingResult": _result("listing", sorted({*_REASONS, *(str(kept) for kept in Kept)})),
-    "Taken": _taken("Result", "ignored_fields"),
-    "ListingsTaken": _taken("ListingResult"),
+    "Result": _result("wine_id", {*intake.REASONS.values()}),
+    "ListingResult": _result("listing", {*intake.REASONS.values(), *(kept.value for kept in Kept)}),
+    "Taken": TAKEN,
+    "ListingsTaken": LISTINGS_TAKEN,
+    "CatalogueFile": catalogue_shapes.FILE,
+    "CatalogueTaken": catalogue_shapes.TAKEN,
+    "CatalogueReport": catalogue_shapes.REPORT,
+    "CatalogueRejection": catalogue_shapes.REJECTION,
     "Nothing": {"description": "Nothing more.", "type": "object", "maxProperties": 0},
     "Error": ERROR,
 }
