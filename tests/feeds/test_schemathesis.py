@@ -121,8 +121,8 @@ HEARD = {
     "/feeds/v1/price-changes/{merchant_id}": PRICES,
     "/feeds/v1/shopify/{merchant_id}": PRICES,
     "/feeds/v1/woocommerce/{merchant_id}": PRICES,
-    "/feeds/v1/catalogues": {202, 401, 405, 422},
-    "/feeds/v1/catalogues/{file_id}": {200, 401, 404, 405},
+    "/feeds/v1/catalogues": {202, 401, 422},
+    "/feeds/v1/catalogues/{file_id}": {200, 401, 404},
 }
 
 
