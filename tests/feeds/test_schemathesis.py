@@ -121,8 +121,8 @@ HEARD = {
     "/feeds/v1/price-changes/{merchant_id}": PRICES,
     "/feeds/v1/shopify/{merchant_id}": PRICES,
     "/feeds/v1/woocommerce/{merchant_id}": PRICES,
-    "/feeds/v1/catalogues": {202, 401, 405, 422},
-    "/feeds/v1/catalogues/{file_id}": {200, 401, 404, 405},
+    "/feeds/v1/catalogues": {202, 401, 422},
+    "/feeds/v1/catalogues/{file_id}": {200, 401, 404},
 }
 
 
@@ -155,7 +155,10 @@ def known(
     max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 def test_whatever_is_sent_is_answered_as_described(case: schemathesis.Case) -> None:
-    draw = zlib.crc32(repr((case.body, case.path_parameters, case.query)).encode())
+    # By the body, so that a case that is sent again is sent the same. A file may be any text and its report has none:
+    # there the bodies are few, so in turns.
+    in_turn = "/catalogues" in case.operation.path
+    draw = sum(sender.answered.values()) if in_turn else zlib.crc32(repr(case.body).encode())
     if draw % 8:  # the others have no credentials, or those that were made up
         signs = "merchant_id" in case.path_parameters and draw % 2
         case.headers["webhook-signature" if signs else "Authorization"] = RIGHT if signs else f"Bearer {RIGHT}"
