@@ -89,6 +89,7 @@ def test_a_mail_sealed_with_a_key_that_is_gone_is_a_dead_letter_and_its_neighbou
     assert DeadLetter.objects.get().reason == "sealed with a SECRET_KEY that is no longer ours"
 
 
+@pytest.mark.publishes_malformed_events
 @pytest.mark.parametrize(
     ("command", "subscription", "reason"),
     [

@@ -30,7 +30,7 @@ def main(wines: int, alerts: int) -> list[str]:
         Wine(id=f"wn_{number}", name=f"Wine {number}", producer="P", vintage=2016, colour="red", country="France")
         for number in range(wines)
     )
-    users = User.objects.bulk_create(User(email=f"person{n}@bench.example", name="P") for n in range(100))
+    users = [User.objects.create_user(f"person{n}@bench.example", confirmed=True, name="P") for n in range(100)]
     Alert.objects.bulk_create(
         Alert(user=users[n % 100], wine_id=f"wn_{n * wines // alerts}", threshold_usd=101, state=Alert.State.ARMED)
         for n in range(alerts)

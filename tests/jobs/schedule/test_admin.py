@@ -11,6 +11,7 @@ from jobs.alarms import incidents
 from jobs.alarms.rules import Condition, Severity
 from jobs.models import Incident, JobRun, ScheduledJob
 from jobs.schedule import store
+from tests.cast import with_app
 from tests.jobs.schedule.conftest import DAY, HOUR, Inline, T, known_since, only, scheduler
 from winecellar.accounts.models import User
 
@@ -18,7 +19,7 @@ from winecellar.accounts.models import User
 @pytest.fixture
 def charlie(schedule: Any) -> Client:
     client = Client()
-    client.force_login(User.objects.create_superuser("charlie@winecellar.example", "an-operators-password"))
+    client.force_login(with_app(User.objects.create_superuser("charlie@winecellar.example", "an-operators-password")))
     return client
 
 
@@ -28,7 +29,7 @@ def dora(schedule: Any) -> Client:
     person = User.objects.create_user("dora@winecellar.example", "claret-and-port", is_staff=True)
     person.user_permissions.set(Permission.objects.filter(codename__startswith="view_", content_type__app_label="jobs"))
     client = Client()
-    client.force_login(person)
+    client.force_login(with_app(person))
     return client
 
 
