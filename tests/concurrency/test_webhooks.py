@@ -14,6 +14,7 @@ from jobs.models import DeadLetter
 from pricing import signing
 from pricing.models import FeedAnswer, Listing, Offer, RawBody
 from tests import cast
+from tests.feeds.patience import until_taken
 from tests.feeds.shops import SECRET, send, shopify_product, shopify_variant
 from tests.pricing.observed import published
 
@@ -46,6 +47,15 @@ def at_once(count: int, call: Callable[[int], Any]) -> list[Any]:
         return [done.result(timeout=120) for done in [threads.submit(run, number) for number in range(count)]]
 
 
+def patiently(content: Any, headers: dict[str, str]) -> Any:
+    """Sent as the shop sends it: a 503 is followed by the same again."""
+    return until_taken(
+        lambda: send("shopify", content, headers),
+        lambda answer: answer.status_code,
+        lambda answer: answer.get("Retry-After"),
+    )
+
+
 def webhook(turn: int, number: int, minute: int) -> Any:
     """The same product as four hooks say it: all variants, the other way round, half of them, or deleted."""
     sizes = list(SIZES)
@@ -57,8 +67,8 @@ def webhook(turn: int, number: int, minute: int) -> Any:
         "X-Shopify-Triggered-At": f"2026-03-14T{minute // 60:02}:{minute % 60:02}:00Z",
     }
     if not shown:
-        return send("shopify", {"id": 7}, {**headers, "X-Shopify-Topic": "products/delete"})
-    return send("shopify", shopify_product(*shown, title="Ch. Montrose 2016"), headers)
+        return patiently({"id": 7}, {**headers, "X-Shopify-Topic": "products/delete"})
+    return patiently(shopify_product(*shown, title="Ch. Montrose 2016"), headers)
 
 
 def test_different_webhooks_on_the_same_listings_at_once_are_all_taken() -> None:
@@ -78,7 +88,7 @@ def test_different_webhooks_on_the_same_listings_at_once_are_all_taken() -> None
 @pytest.mark.parametrize("body", [None, b"{"])
 def test_64_copies_of_one_webhook_at_once_are_taken_once(body: bytes | None) -> None:
     document = shopify_product(shopify_variant(11)) if body is None else body
-    answers = at_once(64, lambda _: send("shopify", document, {}))
+    answers = at_once(64, lambda _: patiently(document, {}))
     assert Counter(answer.status_code for answer in answers) == {202: 64}
     assert Counter(answer.json()["duplicate"] for answer in answers) == {False: 1, True: 63}
     assert FeedAnswer.objects.count() == RawBody.objects.count() == 1

@@ -10,6 +10,7 @@ from django.db import connection
 
 from pricing.models import FeedAnswer, Offer
 from tests.feeds.conftest import observation
+from tests.feeds.patience import until_taken
 from tests.feeds.server import Server
 from tests.pricing.observed import published
 
@@ -216,12 +217,16 @@ def test_a_connection_that_died_costs_at_most_one_503(_server, tmp_path, transac
         one_thread.stop()
 
 
+def patiently(send):
+    return until_taken(send, lambda answer: answer[0], lambda answer: answer[1].get("retry-after"))
+
+
 def test_f27_64_copies_of_one_request_at_once_have_one_effect(server, key, wine):
     together = threading.Barrier(64)
 
     def send(_):
         together.wait(60)
-        return server.post(key, BODY, Idempotency_Key="d-1")
+        return patiently(lambda: server.post(key, BODY, Idempotency_Key="d-1"))
 
     with ThreadPoolExecutor(64) as clients:
         answers = list(clients.map(send, range(64)))
@@ -239,7 +244,7 @@ def test_many_prices_of_one_wine_at_once_are_all_taken_in_one_order(server, key,
 
     def send(document):
         together.wait(60)
-        return server.post(key, document)
+        return patiently(lambda: server.post(key, document))
 
     with ThreadPoolExecutor(32) as clients:
         answers = list(clients.map(send, sent))
