@@ -90,6 +90,11 @@ class _Outbox:
             self.changed[alert.pk] = alert
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a message that `match` would refuse."""
+    _parse(message)
+
+
 def match(messages: Sequence[Message]) -> None:
     """Decide about every alert that these messages can move. Raises PermanentError for a message not of ours."""
     parsed = [_parse(message) for message in messages]

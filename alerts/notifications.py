@@ -46,6 +46,11 @@ def record(pairs: Sequence[tuple[Message, bool | None]]) -> None:
             queued.update(state=state, settled_at=now)
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a command that names nothing."""
+    _notification_id(message)
+
+
 def _notification_id(message: Message) -> int:
     value = message.body.get("notification_id")
     if not isinstance(value, int):

@@ -33,6 +33,11 @@ def wake(messages: Sequence[Message]) -> None:
     )
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a command that names nothing."""
+    _user_id(message)
+
+
 def _user_id(message: Message) -> int:
     value = message.body.get("user_id")
     if not isinstance(value, int):
