@@ -13,14 +13,14 @@ class Selection:
     """Letters by id, or all that agree with every filter given. `up_to`: none that came after this one.
 
     `since` and `until` bound when they were dead-lettered; `decision` is "open" for those that wait for a decision, or
-    one of the decisions.
+    one of the decisions. `error` is the error's class.
     """
 
     ids: tuple[int, ...] = ()
     fingerprint: str = ""
     subscription: str = ""
     origin: str = ""
-    error_class: str = ""
+    error: str = ""
     event_id: str = ""
     decision: str = ""
     since: datetime | None = None
