@@ -68,7 +68,7 @@ def _wanted(schema: dict[str, Any]) -> str:
         said.append("one of " + ", ".join(map(repr, values)) if len(values) <= 5 else f"one of {len(values)} values")
     for keyword, words in (("exclusiveMinimum", "above"), ("maximum", "at most"), ("maxLength", "no longer than")):
         if keyword in schema:
-            said.append(f"{words} {schema[keyword]:g}")
+            said.append(f"{words} {schema[keyword]:,.10g}")
     return ", ".join(part for part in said if part)
 
 
@@ -102,7 +102,7 @@ def _wrong_number(schema: dict[str, Any], value: Decimal) -> str:
     if "exclusiveMinimum" in schema and value <= Decimal(str(schema["exclusiveMinimum"])):
         return f"not above {schema['exclusiveMinimum']}"
     if "maximum" in schema and value > Decimal(str(schema["maximum"])):
-        return f"above {schema['maximum']:g}"
+        return f"above {schema['maximum']:,.10g}"
     if "multipleOf" in schema and value % Decimal(str(schema["multipleOf"])):
         return f"not a multiple of {schema['multipleOf']}"
     return ""

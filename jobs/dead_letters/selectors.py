@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from jobs.dead_letters import store
 from jobs.dead_letters.case_files import RawSource, load_case_files
 from jobs.dead_letters.models import AuditEntry, DeadLetter
-from jobs.dead_letters.schema_diff import Field, compare
+from jobs.dead_letters.schema_diff import Field, compare, shown
 from jobs.dead_letters.selection import Selection, siblings
 
 MOST_GROUPS = 200
@@ -107,13 +107,14 @@ def case_file(letter: DeadLetter, *, now: datetime) -> CaseFile:
     files = load_case_files()
     mask = files.mask
     body = _exact(letter.pk)
+    masked = mask(pretty(body))
     schema = files.schema(letter.message_type)
     near = siblings(letter.origin, letter.dead_lettered_at, settings.DEAD_LETTER_WINDOW) if letter.origin else None
     return CaseFile(
         letter=letter,
-        body=mask(pretty(body)),
+        body=masked,
         attributes=mask(pretty(letter.attributes)),
-        fields=[Field(f.name, f.wanted, mask(f.found), f.wrong, f.stability) for f in compare(schema, body)],
+        fields=_masked_fields(compare(schema, body), masked),
         has_schema=schema is not None,
         raw=files.raw(letter.attributes),
         journey=store.journey(letter.event_id),
@@ -126,6 +127,16 @@ def case_file(letter: DeadLetter, *, now: datetime) -> CaseFile:
         old=letter.published_at < now - settings.LEDGER_RETENTION,
         goes_at=letter.dead_lettered_at + settings.DEAD_LETTER_RETENTION,
     )
+
+
+def _masked_fields(fields: Iterable[Field], masked: str) -> list[Field]:
+    """What each field has is shown as the masked body says it: a secret is known by the name beside it."""
+    try:
+        body = json.loads(masked, parse_float=Decimal)
+    except ValueError:
+        return []
+    values = body if isinstance(body, dict) else {}
+    return [replace(f, found=shown(values[f.name])) if f.name in values else f for f in fields]
 
 
 def _exact(letter_id: int) -> Any:

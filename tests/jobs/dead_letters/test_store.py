@@ -1,4 +1,4 @@
-"""Pages touch a bounded number of rows whatever the filters; the tally agrees with the letters; what lies apart agrees."""
+"""Pages touch a bounded number of rows whatever the filters; the tally agrees with the letters."""
 
 import json
 from datetime import timedelta
@@ -17,7 +17,8 @@ pytestmark = pytest.mark.django_db
 
 FILL = """
 INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes, cause,
-    error_class, reason, traceback, failures, receive_count, published_at, dead_lettered_at, waits_from, origin, fingerprint)
+    error_class, reason, traceback, failures, receive_count, published_at, dead_lettered_at, waits_from, origin,
+    fingerprint)
 SELECT 's' || n % 3, n, 'evt_' || n, 't', 'k', '{}', '{}', 'permanent', 'E' || n % 7, 'r', '', '[]', 1, at, at, at,
        'mch_' || n % 11, 'f' || n % 50
 FROM (SELECT n, now() - n * interval '1 second' AS at FROM generate_series(1, %s) n) filled
