@@ -96,6 +96,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         names = selectors.names([letter.decided_by, letter.assigned_to, *(entry.by for entry in case.audit)])
         return self._page(
             request, "case", f"Dead letter {letter.pk}", case=case, letter=letter, now=now,
+            acts=[act for act in offered(request) if act.fits(letter.decision)],
             decided_by=names[letter.decided_by], assigned_to=names[letter.assigned_to],
             audit=[(entry, names[entry.by]) for entry in case.audit],
             traceback=load_case_files().mask(letter.traceback),

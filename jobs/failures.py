@@ -71,7 +71,7 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
             message,
             error,
             cause=cause,
-            traceback="".join(traceback.format_exception(error)),
+            traceback=_own_traceback(error),
             receives=min(message.receive_count, settings.MAX_RECEIVES),
         ),
     )
@@ -107,6 +107,17 @@ def _burial(
         origin=origin_of(message.type, message),
         fingerprint=fingerprint(consumer, message.type, error_class, reason),
     )
+
+
+def _own_traceback(error: BaseException) -> str:
+    """The error's traceback without those of the batches that failed because of it and were halved."""
+    told: BaseException | None = error
+    while told is not None and told.__context__ is not None:
+        began = told.__context__.__traceback__
+        if began is not None and began.tb_frame.f_globals.get("__name__") == "jobs.apply":
+            told.__context__ = None
+        told = told.__context__
+    return "".join(traceback.format_exception(error))
 
 
 def worker() -> str:

@@ -29,6 +29,12 @@ class Act:
     redrives: Decision | None = None
     open_only: bool = True
 
+    def fits(self, decision: str) -> bool:
+        """Whether a letter with this decision ("": none yet) can be dealt with so."""
+        if self.name == "reopen":
+            return decision in (Decision.DISCARD, Decision.SUPERSEDED, Decision.QUARANTINE)
+        return not self.open_only or decision in ("", Decision.QUARANTINE)
+
 
 def _redrive(kind: Decision) -> Callable[..., Done]:
     def do(*, selection: Selection, by: str, note: str, now: datetime, **given: Any) -> Done:

@@ -59,6 +59,8 @@ def shown(value: Any) -> str:
 
 
 def _wanted(schema: dict[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(_wanted(one) for one in schema["anyOf"])
     types = schema.get("type", "")
     said = [" or ".join(types) if isinstance(types, list) else str(types)]
     if "const" in schema:
@@ -73,6 +75,9 @@ def _wanted(schema: dict[str, Any]) -> str:
 
 
 def _wrong(schema: dict[str, Any], value: Any) -> str:
+    if "anyOf" in schema:
+        found = [_wrong(one, value) for one in schema["anyOf"]]
+        return "" if "" in found else found[0]
     types = schema.get("type")
     names = [types] if isinstance(types, str) else list(types or ())
     if names and not any(_is(value, name) for name in names):

@@ -97,6 +97,7 @@ class CaseFile:
     audit: list[AuditEntry]
     siblings: Selection
     siblings_open: int
+    siblings_here: int  # of the same subscription
     superseded: bool
     old: bool
     goes_at: datetime
@@ -110,6 +111,7 @@ def case_file(letter: DeadLetter, *, now: datetime) -> CaseFile:
     masked = mask(pretty(body))
     schema = files.schema(letter.message_type)
     near = siblings(letter.origin, letter.dead_lettered_at, settings.DEAD_LETTER_WINDOW) if letter.origin else None
+    here = replace(near, subscription=letter.subscription_name) if near else None
     return CaseFile(
         letter=letter,
         body=masked,
@@ -121,6 +123,7 @@ def case_file(letter: DeadLetter, *, now: datetime) -> CaseFile:
         audit=list(AuditEntry.objects.filter(letter_ids__contains=[letter.pk])[:100]),
         siblings=near or Selection(ids=(letter.pk,)),
         siblings_open=store.count_open(near, most=settings.DECISION_MOST) if near else 0,
+        siblings_here=store.count_open(here, most=settings.DECISION_MOST) if here else 0,
         superseded=any(
             letter.pk in files.superseded(cases) for cases in store.cases(Selection(ids=(letter.pk,)), at_once=1)
         ),

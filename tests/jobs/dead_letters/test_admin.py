@@ -118,7 +118,7 @@ def test_each_permission_alone_offers_its_acts_and_no_others(staff: Staff, may: 
     client = staff(may)
     page = text(client, f"/admin/jobs/deadletter/{one.pk}/change/")
     own = {name for name, act in ACTS.items() if act.permission == may}
-    assert set(re.findall(r"/decide/(\w+)/", page)) == own
+    assert set(re.findall(r"/decide/(\w+)/", page)) == own - {"reopen"}, "it waits: there is nothing to reopen"
     for name in set(ACTS) - own:
         assert decide(client, name, ids=str(one.pk)).status_code == 403, name
     for name in own - {"reopen", "superseded"}:

@@ -91,6 +91,7 @@ SCHEMA = {
         "price": {"type": "number", "exclusiveMinimum": 0, "multipleOf": 0.01, "x-stability": "contract"},
         "currency": {"type": "string", "const": "USD"},
         "name": {"type": ["string", "null"], "maxLength": 5},
+        "old": {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "null"}]},
     },
 }
 
@@ -103,6 +104,8 @@ SCHEMA = {
         ({"price": True, "currency": 3}, {"price": "not number", "currency": "not string"}),
         ({"price": Decimal(0), "currency": "USD", "name": "longer"}, {"price": "not above 0", "name": "too long"}),
         ({"price": Decimal("1.005"), "currency": "USD"}, {"price": "not a multiple of 0.01"}),
+        ({"price": 1, "currency": "USD", "old": None}, {}),
+        ({"price": 1, "currency": "USD", "old": Decimal(-1)}, {"old": "not above 0"}),
         (["no", "object"], {"(the body)": "not an object"}),
     ],
 )
