@@ -53,6 +53,9 @@ MESSAGE_RETENTION = timedelta(days=400)
 # Polling is what makes the queue correct; NOTIFY only makes it quick. So this is the latency without LISTEN.
 WORKER_POLL_INTERVAL = timedelta(seconds=1)
 WORKER_LISTEN = env.bool("WORKER_LISTEN", default=True)
+# A claim is prepared once per connection: planning it anew costs twice what running it does. Off by default where there
+# is no LISTEN, for that is what one sets behind a pooler in transaction mode, which may not carry prepared statements.
+WORKER_PREPARES = env.bool("WORKER_PREPARES", default=WORKER_LISTEN)
 # Database connections that one worker process handles price events with: one waits while another computes.
 WORKER_LANES = env.int("WORKER_LANES", default=2)
 # How long a worker told to stop may finish what it has begun. Below systemd's and Kubernetes' usual patience.
