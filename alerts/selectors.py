@@ -25,7 +25,7 @@ class AlertView:
     @property
     def above_usd(self) -> Decimal | None:
         """How far the price has to fall; zero or less when it is there."""
-        return None if self.offer is None else self.offer.price_usd - self.alert.threshold_usd
+        return None if self.offer is None else self.offer.price_usd - self.alert.target
 
     @property
     def is_met(self) -> bool:
@@ -33,11 +33,7 @@ class AlertView:
 
     @property
     def percent_to_fall(self) -> Decimal | None:
-        return (
-            None
-            if self.offer is None
-            else (self.offer.price_usd - self.alert.threshold_usd) / self.offer.price_usd * 100
-        )
+        return None if self.offer is None else (self.offer.price_usd - self.alert.target) / self.offer.price_usd * 100
 
     @property
     def bar(self) -> int | None:
@@ -51,7 +47,7 @@ class LogEntry:
     """One event as one alert saw it: what was decided, and the mail that followed, if any."""
 
     at: datetime
-    price_usd: Decimal | None
+    price: Decimal | None
     merchant_name: str
     decision: Decision | None
     mail: Notification | None
@@ -59,7 +55,7 @@ class LogEntry:
 
 def list_alerts(*, user_id: int, page: int) -> tuple[Page[Alert], list[AlertView]]:
     """A page of somebody's alerts, newest first, with the prices now: 3 queries. A page outside gives the nearest."""
-    paginator = Paginator(Alert.objects.filter(user_id=user_id).select_related("wine", "merchant"), PAGE_SIZE)
+    paginator = Paginator(Alert.live.filter(user_id=user_id).select_related("wine", "merchant"), PAGE_SIZE)
     found = paginator.page(min(max(page, 1), paginator.num_pages))
     alerts = list(found)
     offers = cheapest_offers({alert.wine_id for alert in alerts}) if alerts else []
@@ -68,7 +64,7 @@ def list_alerts(*, user_id: int, page: int) -> tuple[Page[Alert], list[AlertView
 
 def get_alert(*, user_id: int, pk: int) -> AlertView:
     """One alert of this person: 2 queries. Raises Alert.DoesNotExist, for others' too."""
-    alert = Alert.objects.select_related("wine", "merchant").get(user_id=user_id, pk=pk)
+    alert = Alert.live.select_related("wine", "merchant").get(user_id=user_id, pk=pk)
     return AlertView(alert, _offer_for(alert, cheapest_offers([alert.wine_id])))
 
 
@@ -76,9 +72,7 @@ def alerts_on_wine(*, user_id: int | None, wine_id: str) -> list[Alert]:
     """This person's alerts on one wine, the nearest to the price first: 1 query; none for a stranger."""
     if user_id is None:
         return []
-    return list(
-        Alert.objects.filter(user_id=user_id, wine_id=wine_id).select_related("merchant").order_by("-threshold_usd")
-    )
+    return list(Alert.live.filter(user_id=user_id, wine_id=wine_id).select_related("merchant").order_by("-target"))
 
 
 def log_of(alert: Alert) -> list[LogEntry]:
@@ -91,9 +85,9 @@ def log_of(alert: Alert) -> list[LogEntry]:
 
 def _entry(decision: Decision | None, mail: Notification | None) -> LogEntry:
     if decision is not None:
-        return LogEntry(decision.decided_at, decision.price_usd, decision.merchant_name, decision, mail)
+        return LogEntry(decision.decided_at, decision.price, decision.merchant_name, decision, mail)
     assert mail is not None
-    return LogEntry(mail.created_at, mail.new_price_usd, mail.merchant_name, None, mail)
+    return LogEntry(mail.created_at, mail.new_price, mail.merchant_name, None, mail)
 
 
 def _offer_for(alert: Alert, offers: list[CurrentOffer]) -> CurrentOffer | None:

@@ -60,8 +60,7 @@ def _watch(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm
         alert = services.create_alert(
             user=request.user,
             wine=wine,
-            threshold_usd=target,
-            merchant=Merchant(pk=merchant_id) if merchant_id else None,
+            wish=services.Wish(target=target, merchant=Merchant(pk=merchant_id) if merchant_id else None),
             now=timezone.now(),
         )
     except services.AlreadyWatchedError as error:
@@ -80,7 +79,7 @@ def _wine_response(request: HttpRequest, wine: Wine, prices: WinePrices, form: W
     mine = alerts_on_wine(user_id=request.user.pk, wine_id=wine.pk)
     considered = form.cleaned_data.get("target") if form.is_bound and form.is_valid() else None
     seller = form.cleaned_data.get("merchant") or None if considered else None
-    dashed = considered or next((a.threshold_usd for a in mine if a.state != Alert.State.PAUSED), None)
+    dashed = considered or next((a.target for a in mine if a.state != Alert.State.PAUSED), None)
     context = {
         "wine": wine,
         "prices": prices,
@@ -117,7 +116,7 @@ def alert_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _alert_response(request: HttpRequest, view: AlertView, form: TargetForm) -> HttpResponse:
     if not form.is_bound:
-        form.initial["target"] = view.alert.threshold_usd
+        form.initial["target"] = view.alert.target
     context = {
         "view": view,
         "alert": view.alert,
@@ -174,28 +173,28 @@ def alert_target(request: HttpRequest, view: AlertView) -> HttpResponse:
     if not form.is_valid():
         return _alert_response(request, view, form)
     target = form.cleaned_data["target"]
-    services.change_target(alert=view.alert, threshold_usd=target)
-    paused = view.alert.state == Alert.State.PAUSED
-    messages.success(request, words.target_changed(target, paused=paused, confirmed=_is_confirmed(request)))
+    wish = services.Wish(target=target, merchant=view.alert.merchant, currency=view.alert.currency)
+    services.change_alert(alert=view.alert, wish=wish, now=timezone.now())
+    messages.success(request, words.changed(view.alert, confirmed=_is_confirmed(request)))
     return _back(request, view)
 
 
 @_action
 def alert_pause(request: HttpRequest, view: AlertView) -> HttpResponse:
-    services.pause(alert=view.alert)
+    services.pause(alert=view.alert, now=timezone.now())
     messages.success(request, words.PAUSED)
     return _back(request, view)
 
 
 @_action
 def alert_resume(request: HttpRequest, view: AlertView) -> HttpResponse:
-    services.resume(alert=view.alert)
+    services.resume(alert=view.alert, now=timezone.now())
     messages.success(request, words.resumed(confirmed=_is_confirmed(request)))
     return _back(request, view)
 
 
 @_action
 def alert_delete(request: HttpRequest, view: AlertView) -> HttpResponse:
-    services.delete_alert(alert=view.alert)
-    messages.success(request, words.DELETED)
+    services.delete_alert(alert=view.alert, now=timezone.now())
+    messages.success(request, words.deleted())
     return redirect("alerts")

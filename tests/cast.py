@@ -48,11 +48,11 @@ def wine(number: str = "4417", **fields: Any) -> Wine:
 
 
 def alert(threshold: str = "160.00", *, state: str = "armed", owner: str = "alice", **fields: Any) -> Alert:
-    told = {"last_notified_at": NOW, "last_notified_price_usd": Decimal(threshold)} if state == "fired" else {}
+    told = {"last_notified_at": NOW, "last_notified_price": Decimal(threshold)} if state == "fired" else {}
     return Alert.objects.create(
         user=person(owner),
         wine=fields.pop("wine", None) or wine(),
-        threshold_usd=Decimal(threshold),
+        target=Decimal(threshold),
         state=state,
         **told,
         **fields,

@@ -46,7 +46,7 @@ def alert_in_every_state() -> list[Alert]:
             event_id=f"evt_{number}",
             outcome=outcome,
             reason="below your target",
-            price_usd=Decimal("154.00") if number else None,
+            price=Decimal("154.00") if number else None,
             merchant_name="Merchant X" if number else "",
         )
     for number, state in enumerate(Notification.State.values):
@@ -54,8 +54,8 @@ def alert_in_every_state() -> list[Alert]:
             alert=alerts[2],
             event_id=f"evt_{number}",
             state=state,
-            new_price_usd=Decimal("154.00"),
-            threshold_usd=Decimal("160.00"),
+            new_price=Decimal("154.00"),
+            target=Decimal("160.00"),
             merchant_name="Merchant X",
             occurred_at=timezone.now(),
             settled_at=None if state == "queued" else timezone.now(),

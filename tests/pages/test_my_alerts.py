@@ -137,7 +137,7 @@ def test_the_list_takes_three_queries_of_its_own_and_has_pages(
 def test_the_page_says_what_the_alert_waits_for_and_where_it_stands(
     as_alice: Client, state: str, sentence: str
 ) -> None:
-    one = alert("150", state=state, price_when_created_usd=Decimal("171"))
+    one = alert("150", state=state, price_when_created=Decimal("171"))
     seen = words(as_alice, f"/alerts/{one.pk}")
     assert "Waits for $150.00 or less at any merchant." in seen
     assert sentence in seen
@@ -159,7 +159,7 @@ def test_the_log_tells_each_decision_with_its_reason_and_its_mail(as_alice: Clie
             event_id=f"evt_{number}",
             outcome=outcome,
             reason=reason,
-            price_usd=Decimal(price),
+            price=Decimal(price),
             merchant_name="Merchant X",
             decided_at=at + timedelta(minutes=number),
         )
@@ -167,8 +167,8 @@ def test_the_log_tells_each_decision_with_its_reason_and_its_mail(as_alice: Clie
         alert=one,
         event_id="evt_0",
         state="sent",
-        new_price_usd=Decimal("154.00"),
-        threshold_usd=Decimal("160.00"),
+        new_price=Decimal("154.00"),
+        target=Decimal("160.00"),
         merchant_name="Merchant X",
         occurred_at=at,
         settled_at=at + timedelta(seconds=3),
@@ -198,7 +198,7 @@ def test_the_page_takes_a_fixed_number_of_queries_and_shows_the_latest_of_a_long
             event_id=f"evt_{number:03}",
             outcome="not_mailed",
             reason=f"reason {number:03}.",
-            price_usd=Decimal(200),
+            price=Decimal(200),
             decided_at=timezone.now() - timedelta(minutes=200 - number),
         )
         for number in range(150)
@@ -220,7 +220,7 @@ def test_another_persons_alert_is_not_there(as_alice: Client) -> None:
         assert as_alice.post(f"/alerts/{bobs.pk}/{action}", {"target": "1"}).status_code == 404
         assert as_alice.post(f"/alerts/999999/{action}", {"target": "1"}).status_code == 404
     bobs.refresh_from_db()
-    assert (bobs.state, bobs.threshold_usd) == ("armed", Decimal("150.00"))
+    assert (bobs.state, bobs.target) == ("armed", Decimal("150.00"))
 
 
 @pytest.mark.parametrize("pk", ["99999999999999999999", "0", "-1", "x", "1.5", "%00", "1%00"])
@@ -236,7 +236,7 @@ def test_a_stranger_is_sent_to_sign_in_and_changes_nothing(stranger: Client) -> 
         response = stranger.post(f"/alerts/{one.pk}/{action}", {"target": "1"})
         assert response["Location"] == f"/sign-in?next=/alerts/{one.pk}"  # not the action, which a GET cannot do
     one.refresh_from_db()
-    assert (one.state, one.threshold_usd) == ("armed", Decimal("150.00"))
+    assert (one.state, one.target) == ("armed", Decimal("150.00"))
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -252,7 +252,7 @@ def test_an_action_without_its_token_is_refused(alice: Any, action: str) -> None
     client = Client(enforce_csrf_checks=True)
     client.force_login(alice)
     assert client.post(f"/alerts/{one.pk}/{action}", {"target": "1"}).status_code == 403
-    assert Alert.objects.get().threshold_usd == Decimal("150.00")
+    assert Alert.objects.get().target == Decimal("150.00")
 
 
 def test_changing_the_target_checks_anew_and_says_so(as_alice: Client) -> None:
@@ -272,7 +272,7 @@ def test_what_is_no_target_changes_nothing_and_is_kept_as_typed(as_alice: Client
     seen = Page(response.content.decode())
     (field,) = [tag for tag in seen.all("input") if tag["name"] == "target"]
     assert (field.get("value", ""), field["aria-describedby"]) == (typed, "id_target_error")
-    assert Alert.objects.get().threshold_usd == Decimal("150.00")
+    assert Alert.objects.get().target == Decimal("150.00")
     assert asked_again() == []
 
 
