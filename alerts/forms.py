@@ -1,4 +1,4 @@
-"""What somebody types to be told: strict about what is a price, a part or a date, and says what to do about what is not."""
+"""What somebody types to be told: strict about what is a price, a part or a date; says what to do about what is not."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _numeric(size: int) -> forms.TextInput:
 
 
 class WatchForm(forms.Form):
-    """Watch a wine, or change how: what to wait for, from one of its merchants or any. `alert`: the one to be changed."""
+    """Watch a wine, or change how: what to wait for, from one of its merchants or any. `alert`: which is changed."""
 
     kind = forms.ChoiceField(label="Tell me when it is", required=False, choices=Alert.Kind.choices)
     target = TargetField(required=False)

@@ -45,6 +45,14 @@ class AlertView:
     spark: Sparkline | None = None
 
     @property
+    def chip(self) -> str:
+        """The class of its chip: a colour only for what is going on."""
+        calm = ("Deleted", "Expired", "Paused", "Snoozed")
+        if self.standing.startswith(calm):
+            return "calm"
+        return "pending" if self.standing == "Address not confirmed" else self.alert.state
+
+    @property
     def waits_for(self) -> str:
         return words.waits_for(self.alert)
 
@@ -76,7 +84,7 @@ class AlertView:
 
 @dataclass(frozen=True, slots=True)
 class AlertPage:
-    """A page of a list: `next_after` is the alert that the next one begins behind, `counts` how many there are of each."""
+    """A page of a list: `next_after` is the alert that the next begins behind, `counts` how many there are of each."""
 
     views: list[AlertView]
     next_after: int | None
@@ -94,9 +102,7 @@ class LogEntry:
     mail: Notification | None
 
 
-def list_alerts(
-    *, user_id: int, confirmed: bool, shown: str, sort: str, after: int | None, now: datetime
-) -> AlertPage:
+def list_alerts(*, user_id: int, confirmed: bool, shown: str, sort: str, after: int | None, now: datetime) -> AlertPage:
     """A page of somebody's alerts with the prices now: 4 queries, one more behind the first page or for other money.
 
     A keyset: however many alerts there are, and whatever happens meanwhile, a page costs the same.
@@ -107,7 +113,9 @@ def list_alerts(
         rows = rows.filter(_behind(mine.filter(pk=after).select_related("wine").first(), sort))
     alerts = list(rows[: PAGE_SIZE + 1])
     following = alerts[PAGE_SIZE - 1].pk if len(alerts) > PAGE_SIZE else None
-    return AlertPage(_views(alerts[:PAGE_SIZE], confirmed=confirmed, now=now, spark=True), following, _counts(mine, now))
+    return AlertPage(
+        _views(alerts[:PAGE_SIZE], confirmed=confirmed, now=now, spark=True), following, _counts(mine, now)
+    )
 
 
 def get_alert(*, user_id: int, pk: int, confirmed: bool, now: datetime) -> AlertView:
@@ -148,7 +156,9 @@ def _entry(decision: Decision | None, mail: Notification | None) -> LogEntry:
 def _views(alerts: list[Alert], *, confirmed: bool, now: datetime, spark: bool = False) -> list[AlertView]:
     wine_ids = {alert.wine_id for alert in alerts}
     offers = cheapest_offers(wine_ids) if alerts else []
-    amounts = Amounts({alert.currency for alert in alerts}, {offer.occurred_at.astimezone(UTC).date() for offer in offers})
+    amounts = Amounts(
+        {alert.currency for alert in alerts}, {offer.occurred_at.astimezone(UTC).date() for offer in offers}
+    )
     seen = sparklines.observations(wine_ids, now=now) if spark else {}
     views = []
     for alert in alerts:

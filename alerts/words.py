@@ -102,6 +102,10 @@ def undo_days() -> str:
     return "a day" if days == 1 else f"{days} days"
 
 
+def alerts(count: int) -> str:
+    return "an alert" if count == 1 else f"{count} alerts"
+
+
 def deleted(count: int = 1) -> str:
     what = "Alert" if count == 1 else f"{count} alerts"
     return f"{what} deleted. You can undo that for {undo_days()}."
