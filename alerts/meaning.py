@@ -51,9 +51,10 @@ def meaning_of(wish: Wish, wine_id: str, prices: WinePrices) -> Meaning:
     if offer is None and wish.kind == Alert.Kind.PERCENT:
         return Meaning("No price yet:", "nobody offers it now, so there is no price to be below.")
     if offer is None:
-        gone = f"{seller} does not offer it now." if seller else "Nobody offers it now."
+        gone = f"{seller} does not offer it now" if seller else "Nobody offers it now"
         return Meaning(
-            said(wish.target or CENT, wish.currency), f"{gone} You hear when it is there at this price or less."
+            said(wish.target or CENT, wish.currency),
+            f"{gone}; you will be told when somebody does at this price or less.",
         )
     day = offer.occurred_at.astimezone(UTC).date()
     amounts = Amounts([wish.currency], [day])

@@ -131,11 +131,12 @@ def alerts_named(*, user_id: int, ids: list[int], confirmed: bool, now: datetime
 
 
 def alerts_on_wine(*, user_id: int | None, wine_id: str, confirmed: bool, now: datetime) -> list[AlertView]:
-    """This person's alerts on one wine, the nearest to the price first: 2 queries; none for a stranger."""
+    """This person's alerts on one wine without its prices, the highest target first: 1 query; none for a stranger."""
     if user_id is None:
         return []
     alerts = Alert.live.filter(user_id=user_id, wine_id=wine_id).select_related("wine", "merchant")
-    return _views(list(alerts.order_by(F("target").desc(nulls_last=True), "-pk")), confirmed=confirmed, now=now)
+    ordered = alerts.order_by(F("target").desc(nulls_last=True), "-pk")
+    return [AlertView(each, None, None, words.standing(each, confirmed=confirmed, now=now)) for each in ordered]
 
 
 def log_of(alert: Alert) -> list[LogEntry]:

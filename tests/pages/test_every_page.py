@@ -80,7 +80,7 @@ def test_the_page_of_somebody_who_watches_is_well_formed(as_alice: Client, path:
 def test_the_page_of_an_alert_is_well_formed_in_every_state(as_alice: Client) -> None:
     for one in alert_in_every_state():
         assert page_of(as_alice.get(f"/alerts/{one.pk}")).faults == []
-        assert page_of(as_alice.post(f"/alerts/{one.pk}/target", {"target": "a"})).faults == []
+        assert page_of(as_alice.post(f"/alerts/{one.pk}/edit", {"target": "a"})).faults == []
 
 
 @pytest.mark.usefixtures("alice")
