@@ -94,12 +94,15 @@ class Alert(models.Model):
         constraints = (
             models.CheckConstraint(
                 name="alerts_alert_waits_for_something",
-                condition=Q(kind="threshold", target__gt=0, percent__isnull=True, low_days__isnull=True)
-                | Q(kind="percent", target__gt=0, percent__gt=0, percent__lt=100, low_days__isnull=True)
+                # A CHECK lets pass what it cannot tell, so NULL is named wherever it would be none.
+                condition=Q(kind="threshold", target__isnull=False, percent__isnull=True, low_days__isnull=True)
+                | Q(kind="percent", target__isnull=False, percent__isnull=False, low_days__isnull=True)
                 | Q(kind="low", target__isnull=True, percent__isnull=True)
                 & (Q(low_days__isnull=True) | Q(low_days__gt=0))
                 | Q(kind="back", target__isnull=True, percent__isnull=True, low_days__isnull=True),
             ),
+            models.CheckConstraint(name="alerts_alert_target", condition=Q(target__gt=0)),
+            models.CheckConstraint(name="alerts_alert_percent", condition=Q(percent__gt=0, percent__lt=100)),
             models.CheckConstraint(name="alerts_alert_currency_code", condition=Q(currency__regex=r"^[A-Z]{3}$")),
             models.CheckConstraint(
                 # What is there when somebody begins to wait for its return is met, and was not told.

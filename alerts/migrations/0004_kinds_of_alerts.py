@@ -196,14 +196,16 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(
-                        ("kind", "threshold"), ("low_days__isnull", True), ("percent__isnull", True), ("target__gt", 0)
+                        ("kind", "threshold"),
+                        ("low_days__isnull", True),
+                        ("percent__isnull", True),
+                        ("target__isnull", False),
                     ),
                     models.Q(
                         ("kind", "percent"),
                         ("low_days__isnull", True),
-                        ("percent__gt", 0),
-                        ("percent__lt", 100),
-                        ("target__gt", 0),
+                        ("percent__isnull", False),
+                        ("target__isnull", False),
                     ),
                     models.Q(
                         ("kind", "low"),
@@ -220,6 +222,16 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="alerts_alert_waits_for_something",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="alert",
+            constraint=models.CheckConstraint(condition=models.Q(("target__gt", 0)), name="alerts_alert_target"),
+        ),
+        migrations.AddConstraint(
+            model_name="alert",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("percent__gt", 0), ("percent__lt", 100)), name="alerts_alert_percent"
             ),
         ),
         migrations.AddConstraint(
