@@ -168,6 +168,14 @@ CATALOGUE_ABANDONED_AFTER = timedelta(days=1)  # nobody sends a file for longer
 # --- Alerts ---------------------------------------------------------------------------------------------------
 
 ALERTS_PER_USER = 5_000
+# A price that has fallen so far below the one that was mailed is news again, though the alert has been met all along.
+ALERT_FURTHER_FALL = Decimal("0.05")
+# The same news is told once in so long: merchants who change a price back and forth do so within a working day.
+ALERT_COOLDOWN = timedelta(minutes=env.int("ALERT_COOLDOWN_MINUTES", default=360))
+# A deleted alert can be brought back for so long, with its log; then it is gone.
+ALERT_UNDO = timedelta(days=7)
+# Alerts whose snooze is over that are asked about in one transaction; each locks its wine's row for as long.
+ALERT_WAKE_CHUNK = 500
 MAIL_BATCH = 40
 MAIL_AT_ONCE = 8  # sends in flight per worker process
 MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight seconds, then fail
