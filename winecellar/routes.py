@@ -6,7 +6,7 @@ from alerts import matching, notifications, waiting
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
 from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
-from pricing import history
+from pricing import analytics, history
 from pricing.catalogues import turns
 from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED, REFRESH_CATALOGUE
 from winecellar.accounts import delivery
@@ -28,6 +28,14 @@ ROUTES = [
         matching.match,
         ordered=True,
         batch=200,
+    ),
+    # Prices by the day, for charts and figures over months. In order, so that a day's low and high are what they were.
+    Route(
+        "analytics-rollup",
+        (PRICE_CHANGED, OFFER_WITHDRAWN, OFFER_RETURNED),
+        analytics.enter,
+        ordered=True,
+        batch=500,
     ),
     # Sends the mails. Each stands for itself, so none waits for another.
     Route(
