@@ -182,7 +182,7 @@ def _days_from(since: Mapping[str, datetime]) -> Days:
     with connection.cursor() as cursor:
         cursor.execute(READ, [dumps(wanted)])
         for wine_id, *figures, asked in cursor.fetchall():
-            days[wine_id].append(Day(*figures, asked=_asked(asked)))
+            days[wine_id].append(Day(*(*figures, _asked(asked))))
     return days
 
 
