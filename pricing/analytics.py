@@ -1,4 +1,9 @@
-"""Prices by the day, kept by the `analytics-rollup` subscription and read by pages. The only SQL on pricing_dailyprice."""
+"""Prices by the day, kept by the `analytics-rollup` subscription, read by pages. The only SQL on pricing_dailyprice.
+
+Guarantee: an event that comes twice, or after a later one of its merchant, leaves the rows as if it had come once and
+in time, but for a low that somebody could have bought at. `rebuild` makes a wine's rows again from its history. Both
+take the table's lock before they read, so that neither writes over what the other has just done.
+"""
 
 from __future__ import annotations
 

@@ -106,6 +106,18 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A period's low and high, for a table."""
+
+    words: str
+    low: Decimal | None
+    high: Decimal | None
+
+
+SPANS = (("7 days", WEEK), ("30 days", MONTH), ("90 days", QUARTER), ("a year", YEAR))
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What a wine cost within a year, as somebody asks who is about to set a target. Prices are the best of each time.
 
@@ -136,6 +148,9 @@ class Standing:
     @property
     def week_ago(self) -> Decimal | None:
         return self.ended(self.today - timedelta(days=WEEK))
+
+    def spans(self) -> list[Span]:
+        return [Span(words, self.low(days), self.high(days)) for words, days in SPANS]
 
     def times_at_or_below(self, price: Decimal, period: int = YEAR) -> int:
         """How many separate stays at or below `price` there were; one that lasts is one, and so are many in a day."""

@@ -28,7 +28,10 @@ class WineDocument(models.Model):
     best_usd = price_field()
 
     class Meta:
-        indexes = (GinIndex(name="pricing_document_words", fields=["words"], fastupdate=False),)
+        indexes = (
+            GinIndex(name="pricing_document_words", fields=["words"], fastupdate=False),
+            models.Index(name="pricing_document_vintage", fields=["vintage", "place"]),
+        )
         constraints = (
             models.CheckConstraint(
                 name="pricing_document_offers",
@@ -41,13 +44,13 @@ class WineDocument(models.Model):
 
 
 class SearchWord(models.Model):
-    """A word that some wine had once, and its trigrams: what a mistyped word may mean."""
+    """A word that some wine had once, and parts of it that most misspellings share: what a mistyped one may mean."""
 
     word = models.CharField(primary_key=True, max_length=200)
-    grams = ArrayField(models.CharField(max_length=3))
+    parts = ArrayField(models.TextField())
 
     class Meta:
-        indexes = (GinIndex(name="pricing_searchword_grams", fields=["grams"], fastupdate=False),)
+        indexes = (GinIndex(name="pricing_searchword_parts", fields=["parts"], fastupdate=False),)
 
     def __str__(self) -> str:
         return self.word

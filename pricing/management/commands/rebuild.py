@@ -3,16 +3,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from pricing import analytics, rebuild
+from pricing import analytics, rebuild, search_index
 
-HISTORY, ROLLUP = "price-history", "analytics-rollup"
+HISTORY = "price-history"
+OTHERS = {"analytics-rollup": analytics.rebuild, "search-index": search_index.rebuild}
 
 
 class Command(BaseCommand):
     help = "Make a projection again, while the system runs: the history from the message log, the others from the rows."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("projection", choices=[HISTORY, ROLLUP])
+        parser.add_argument("projection", choices=[HISTORY, *OTHERS])
         parser.add_argument("--wine", action="append", help="only this wine (may be given several times)")
         parser.add_argument("--dry-run", action="store_true", help="price-history: only say what would change")
 
@@ -20,7 +21,7 @@ class Command(BaseCommand):
         if projection == HISTORY:
             self._history(wine, dry_run=dry_run)
             return
-        rows = analytics.rebuild(wine, progress=self._progress)
+        rows = OTHERS[projection](wine, progress=self._progress)
         self.stdout.write(self.style.SUCCESS(f"rebuilt: {rows} rows"))
 
     def _history(self, wine: list[str] | None, *, dry_run: bool) -> None:
