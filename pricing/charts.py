@@ -32,13 +32,13 @@ class Range:
     @property
     def last(self) -> str:
         """“the last …”"""
-        return self.words.removeprefix("a ")
+        return self.words.removeprefix("1 ")
 
 
 RANGES = (
     Range("30d", "30 days", 30),
     Range("90d", "90 days", 90),
-    Range("1y", "a year", 365, by_day=True),
+    Range("1y", "1 year", 365, by_day=True),
     Range("all", "all", None, by_day=True),
 )
 DEFAULT = RANGES[1]

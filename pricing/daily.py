@@ -114,7 +114,7 @@ class Span:
     high: Decimal | None
 
 
-SPANS = (("7 days", WEEK), ("30 days", MONTH), ("90 days", QUARTER), ("a year", YEAR))
+SPANS = (("7 days", WEEK), ("30 days", MONTH), ("90 days", QUARTER), ("1 year", YEAR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Standing:
         return self.days[-1].close if self.days else None
 
     def low(self, period: int) -> Decimal | None:
-        """The lowest of the last `period` days, today among them."""
+        """The lowest since the beginning of the day so many days ago, as a chart of so many days shows it."""
         return min(self._prices(period, "low"), default=None)
 
     def high(self, period: int) -> Decimal | None:
@@ -163,7 +163,7 @@ class Standing:
 
     def _within(self, period: int) -> list[Day]:
         """The rows of the period, the first of them being what it began with."""
-        since = self.today - timedelta(days=period - 1)
+        since = self.today - timedelta(days=period)
         place = bisect_left(self.days, since, key=lambda row: row.day)
         begun = [self.days[place - 1].opened_on(since)] if place else []
         return [*begun, *self.days[place:]]

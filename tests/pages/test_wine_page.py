@@ -245,12 +245,12 @@ def test_the_page_takes_a_fixed_number_of_queries(
 @pytest.mark.usefixtures("cellar")
 @pytest.mark.parametrize(
     ("key", "heading", "low"),
-    [("30d", "The last 30 days", "149.00"), ("90d", "The last 90 days", "149.00"), ("1y", "The last a year", "149.00")],
+    [("30d", "The last 30 days", "149.00"), ("90d", "The last 90 days", "149.00"), ("1y", "The last year", "149.00")],
 )
 def test_the_chart_has_ranges_by_address(stranger: Client, key: str, heading: str, low: str) -> None:
     response = stranger.get(f"{MONTROSE}?range={key}")
     seen = Page(response.content.decode())
-    assert heading.replace("last a year", "last year") in seen.words
+    assert heading in seen.words
     assert str(response.context["chart"].low.value) == low
     chosen = [link["href"] for link in seen.all("a") if link.get("aria-current") == "true"]
     assert chosen == [f"?range={key}#history"]
@@ -282,7 +282,7 @@ def test_lows_and_highs_stand_by_period_beside_the_lowest_ever(stranger: Client)
     project()
     seen = words(stranger)
     assert "the lowest ever was $99.00" in seen
-    assert "7 days $160.00 $168.00 30 days $149.00 $171.00 90 days $149.00 $171.00 a year $99.00 $171.00" in seen
+    assert "7 days $160.00 $168.00 30 days $149.00 $171.00 90 days $149.00 $171.00 1 year $99.00 $171.00" in seen
 
 
 @pytest.mark.usefixtures("cellar")
@@ -290,7 +290,7 @@ def test_my_own_bottles_are_on_the_page_and_nobody_elses(as_alice: Client, stran
     mine = bottle(wine(), inside=cellar_of("alice"), quantity=7)
     bottle(wine(), inside=cellar_of("bob"), quantity=5)
     seen = page(as_alice)
-    assert "In my cellar 7 of 75\u00a0cl" in seen.words
+    assert "In my cellar 7 of 75 cl" in seen.words
     assert f"/cellar/bottles/{mine.pk}" in [link["href"] for link in seen.all("a")]
     assert "In my cellar" not in words(stranger)
 

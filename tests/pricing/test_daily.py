@@ -119,10 +119,12 @@ def test_a_stay_at_or_below_a_price_counts_once_however_long(price: str, times: 
 def test_a_period_begins_with_the_price_it_found() -> None:
     here = standing(*WAVES, today=70)
     assert (here.low(7), here.high(7)) == (Decimal(21), Decimal(21))
-    assert (here.low(30), here.high(30)) == (Decimal(15), Decimal(21))  # 19 at its beginning
+    assert (here.low(30), here.high(30)) == (Decimal(14), Decimal(21))  # which is what that day opened at
+    assert (here.low(29), here.high(29)) == (Decimal(15), Decimal(21))
+    assert (here.low(8), here.high(20)) == (Decimal(21), Decimal(21))
     assert (here.low(90), here.high(90)) == (Decimal(14), Decimal(21))
-    assert here.low(9) == Decimal(21)
-    assert here.low(10) == Decimal(15)
+    assert here.low(8) == Decimal(21)
+    assert here.low(9) == Decimal(15)  # on that day it still cost this
     assert (here.now, here.week_ago) == (Decimal(21), Decimal(21))
     assert standing(*WAVES, today=67).week_ago == Decimal(15)
     assert standing(*WAVES, today=66).week_ago == Decimal(19)
