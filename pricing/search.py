@@ -118,7 +118,9 @@ def _conditions(query: Query) -> tuple[str, dict[str, Any]]:
         "low": ("best_usd >= %(low)s", query.low),
         "high": ("best_usd <= %(high)s", query.high),
     }
-    given: dict[str, tuple[str, Any]] = {name: (sql, value) for name, (sql, value) in asked.items() if value is not None}
+    given: dict[str, tuple[str, Any]] = {
+        name: (sql, value) for name, (sql, value) in asked.items() if value is not None
+    }
     where = " AND ".join(sql for sql, _ in given.values())
     return f"WHERE {where}" if where else "", {name: value for name, (_, value) in given.items()}
 
@@ -155,7 +157,11 @@ def _meant(typed: list[str]) -> dict[str, str]:
         cursor.execute(UNKNOWN, [[word for word in typed if search_text.may_be_mistyped(word)]])
         for (word,) in cursor.fetchall():
             slips = search_text.allowed_slips(word)
-            near: dict[str, Any] = {"parts": search_text.parts(word), "low": len(word) - slips, "high": len(word) + slips}
+            near: dict[str, Any] = {
+                "parts": search_text.parts(word),
+                "low": len(word) - slips,
+                "high": len(word) + slips,
+            }
             cursor.execute(NEAR, {**near, "most": NEAREST})
             candidates = [candidate for (candidate,) in cursor.fetchall()]
             best = process.extractOne(word, candidates, scorer=OSA.distance, score_cutoff=slips)

@@ -5,7 +5,6 @@ made by the product's own rebuild, the days by it for a sample of wines and by S
 middleware, one after the other, by addresses drawn at random; the time is the request's, rendering included.
 """
 
-# ruff: noqa: E402, PLC0415 (Django is set up in a process of its own)
 from __future__ import annotations
 
 import argparse
