@@ -63,7 +63,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def read_home(user_id: int, *, now: datetime) -> Home:
-    mine = Alert.objects.filter(user_id=user_id)
+    mine = Alert.live.filter(user_id=user_id)
     states = dict(mine.values_list("pk", "state"))
     met = mine.filter(state=Alert.State.FIRED).select_related("wine", "merchant")
     news = Decision.objects.filter(alert__user_id=user_id, decided_at__gte=now - DAY, price__isnull=False)
@@ -80,7 +80,7 @@ def read_home(user_id: int, *, now: datetime) -> Home:
 
 def _falls(user_id: int, *, now: datetime) -> list[FallenWine]:
     """The biggest falls of a week among the wines that somebody watches or holds."""
-    watched = Alert.objects.filter(user_id=user_id).order_by().values_list("wine_id")
+    watched = Alert.live.filter(user_id=user_id).order_by().values_list("wine_id")
     held = Bottle.objects.filter(cellar__owner_id=user_id, quantity__gt=0, wine__isnull=False).order_by()
     wine_ids = [wine_id for (wine_id,) in watched.union(held.values_list("wine_id"))[:MOST_WINES]]
     falls = biggest_falls(wine_ids, now=now, most=FALLS) if wine_ids else []
