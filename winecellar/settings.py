@@ -53,6 +53,9 @@ MESSAGE_RETENTION = timedelta(days=400)
 # Polling is what makes the queue correct; NOTIFY only makes it quick. So this is the latency without LISTEN.
 WORKER_POLL_INTERVAL = timedelta(seconds=1)
 WORKER_LISTEN = env.bool("WORKER_LISTEN", default=True)
+# A claim is prepared once per connection: planning it anew costs twice what running it does. Off by default where there
+# is no LISTEN, for that is what one sets behind a pooler in transaction mode, which may not carry prepared statements.
+WORKER_PREPARES = env.bool("WORKER_PREPARES", default=WORKER_LISTEN)
 # Database connections that one worker process handles price events with: one waits while another computes.
 WORKER_LANES = env.int("WORKER_LANES", default=2)
 # How long a worker told to stop may finish what it has begun. Below systemd's and Kubernetes' usual patience.
@@ -165,6 +168,14 @@ CATALOGUE_ABANDONED_AFTER = timedelta(days=1)  # nobody sends a file for longer
 # --- Alerts ---------------------------------------------------------------------------------------------------
 
 ALERTS_PER_USER = 5_000
+# A price that has fallen so far below the one that was mailed is news again, though the alert has been met all along.
+ALERT_FURTHER_FALL = Decimal("0.05")
+# The same news is told once in so long: merchants who change a price back and forth do so within a working day.
+ALERT_COOLDOWN = timedelta(minutes=env.int("ALERT_COOLDOWN_MINUTES", default=360))
+# A deleted alert can be brought back for so long, with its log; then it is gone.
+ALERT_UNDO = timedelta(days=7)
+# Alerts whose snooze is over that are asked about in one transaction; each locks its wine's row for as long.
+ALERT_WAKE_CHUNK = 500
 MAIL_BATCH = 40
 MAIL_AT_ONCE = 8  # sends in flight per worker process
 MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight seconds, then fail
@@ -296,7 +307,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "alerts"
-LOGOUT_REDIRECT_URL = "wines"
+LOGOUT_REDIRECT_URL = "home"
 SESSION_ENGINE = "winecellar.accounts.sessions"
 # What counts attempts must be one for all processes and hosts, and we have Postgres only.
 CACHES = {"default": {"BACKEND": "winecellar.accounts.cache.SharedCache"}}
