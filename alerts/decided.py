@@ -38,10 +38,10 @@ RETURNING id, alert_id, event_id
 """
 # Nobody's own columns (a pause, a snooze, a name) are among these; the rows are locked.
 ALERTS = """
-UPDATE alerts_alert SET state = row.state, last_notified_at = row.told_when, last_notified_price = row.told_at,
-    snoozed_until_rise = row.until_rise
-FROM jsonb_to_recordset(%s::jsonb) AS row (
-    id bigint, state text, told_when timestamptz, told_at numeric, until_rise boolean)
+UPDATE alerts_alert SET state = row.state, snoozed_until_rise = row.until_rise,
+    last_notified_at = CASE WHEN row.told_at IS NULL THEN last_notified_at ELSE %s END,
+    last_notified_price = coalesce(row.told_at, last_notified_price)
+FROM jsonb_to_recordset(%s::jsonb) AS row (id bigint, state text, told_at numeric, until_rise boolean)
 WHERE alerts_alert.id = row.id
 """
 
@@ -85,7 +85,7 @@ class Decided:
                     "currency": watch.currency,
                     "old_price": told.old_price,
                     "target": watch.target,
-                    "occurred_at": told.occurred_at.isoformat(),
+                    "occurred_at": told.occurred_at,
                 }
             )
         if verdict.state is not watch.state or verdict.outcome is Outcome.MAILED:
@@ -99,12 +99,13 @@ class Decided:
             if self._decisions:
                 cursor.execute(DECISIONS, [self.now, dumps(self._decisions)])
             if self._changed:
-                cursor.execute(ALERTS, [dumps([_row(candidate) for candidate in self._changed.values()])])
+                rows = [self._row(candidate) for candidate in self._changed.values()]
+                cursor.execute(ALERTS, [self.now, dumps(rows)])
             if not self._mails:
                 return
             cursor.execute(NOTIFICATIONS, [self.now, dumps(self._mails)])
-            rows = cursor.fetchall()
-        publish([self._command(*row) for row in rows])
+            mails = cursor.fetchall()
+        publish([self._command(*mail) for mail in mails])
 
     def _command(self, pk: int, alert_id: int, event_id: str) -> NewMessage:
         return NewMessage(
@@ -114,13 +115,11 @@ class Decided:
             attributes={**self.attributes.get(event_id, {}), "caused_by": event_id},
         )
 
-
-def _row(candidate: Candidate) -> dict[str, Any]:
-    watch = candidate.watch
-    return {
-        "id": candidate.pk,
-        "state": watch.state.value,
-        "told_when": watch.told_when.isoformat() if watch.told_when else None,
-        "told_at": watch.told_at,
-        "until_rise": watch.snoozed_until_rise,
-    }
+    def _row(self, candidate: Candidate) -> dict[str, Any]:
+        watch = candidate.watch
+        return {
+            "id": candidate.pk,
+            "state": watch.state.value,
+            "told_at": watch.told_at if watch.told_when is self.now else None,  # of a mail of this batch
+            "until_rise": watch.snoozed_until_rise,
+        }

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 
 from alerts import lows
@@ -56,12 +55,15 @@ def parse(message: Message) -> Event:
 
 @dataclass(frozen=True)
 class Told:
-    """What a mail about one event would say: from whom, at what price, since when, and what was asked before."""
+    """What a mail about one event would say: from whom, at what price, since when, and what was asked before.
+
+    The time is text already: a hundred thousand alerts may be told of it.
+    """
 
     merchant: str
     price: Decimal | None
     old_price: Decimal | None
-    occurred_at: datetime
+    occurred_at: str
 
 
 @dataclass
@@ -156,7 +158,7 @@ class Story:
             merchant=self._merchant(scene.event.wine_id, scene.event.merchant_id),
             price=None if scene.is_withdrawal else sight.price,
             old_price=self._old_price(scene, currency),
-            occurred_at=scene.event.occurred_at,
+            occurred_at=scene.event.occurred_at.isoformat(),
         )
         return sight, told
 
@@ -164,7 +166,7 @@ class Story:
         """A first check sees the best relevant offer, whenever it came to be; what cannot be compared comes last."""
         best = _best(scene.prices, window[0], lambda seen: self._amount(seen, currency))
         if best is None:
-            return None, Told("", None, None, datetime.now(UTC))
+            return None, Told("", None, None, "")
         merchant_id, seen = best
         price = self._amount(seen, currency)
         sight = Sight(
@@ -173,7 +175,7 @@ class Story:
             best_after=price,
             is_low=self._is_low(_question(scene, window), seen),
         )
-        return sight, Told(self._merchant(scene.event.wine_id, merchant_id), price, None, seen.occurred_at)
+        return sight, Told(self._merchant(scene.event.wine_id, merchant_id), price, None, seen.occurred_at.isoformat())
 
     def _amount(self, seen: Seen, currency: str) -> Decimal | None:
         return self.amounts.of(currency, seen.price, seen.day, seen.native_price, seen.native_currency)
