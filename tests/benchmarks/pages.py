@@ -1,9 +1,8 @@
-"""How long the pages take on the server: `python -m tests.benchmarks.pages` (some ten minutes on two cores, 8 GB).
+"""How long the pages take on the server: `python -m tests.benchmarks.pages` (a quarter of an hour and 8 GB of disk).
 
 A hundred thousand wines, a million alerts, ten million rows of history, made set-wise in SQL; the documents are made by
 the product's own rebuild, the days by it for a sample of wines and by SQL for the rest. Each page is asked through
-Django's whole middleware, one after the other, by addresses drawn at random; the time is the request's, rendering
-included.
+Django's whole middleware, one after the other, by addresses drawn at random; the time includes rendering.
 """
 
 from __future__ import annotations
