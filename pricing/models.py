@@ -198,8 +198,12 @@ class Wine(models.Model):
 
     @property
     def full_name(self) -> str:
-        """As on the label and in mails: “Ch. Montrose 2016”, “Krug Grande Cuvée NV”."""
-        return f"{self.name} {self.vintage or 'NV'}"
+        return full_name(self.name, self.vintage)
+
+
+def full_name(name: str, vintage: int | None) -> str:
+    """A wine as on the label and in mails: “Ch. Montrose 2016”, “Krug Grande Cuvée NV”."""
+    return f"{name} {vintage or 'NV'}"
 
 
 class Offer(models.Model):

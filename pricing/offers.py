@@ -1,18 +1,25 @@
-"""The offers as feed intake reads and writes them: all wines of a batch in one statement each.
+"""The offers as feed intake locks, reads and writes them: all wines of a batch in one statement each.
 
-Guarantee: none by itself. Called by services and availability, while they hold the locks of the wines' rows.
+Guarantee: none by itself. Called by services and availability, while they hold the locks of the wines' rows; and by the
+feed, which has them locked ahead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from django.db import connection
+from functools import cached_property
 
+from django.db.backends.utils import CursorWrapper
+
+from jobs.database import run
 from jobs.messages import dumps
-from pricing.models import Merchant, Offer
+from pricing.models import Merchant, full_name
 from pricing.rules import Standing
 
+LOCK_WINES = """
+SELECT id, name, vintage FROM pricing_wine WHERE id = ANY(%s) AND retired_at IS NULL ORDER BY id FOR NO KEY UPDATE
+"""
 # One JSON parameter: a thousand rows of seven parameters each take the client longer than the server.
 UPSERT = """
 INSERT INTO pricing_offer (merchant_id, wine_id, price_usd, occurred_at, seen_at, event_id, updated_at,
@@ -31,12 +38,42 @@ COLUMNS = (
     *("price_usd", "occurred_at", "seen_at", "event_id", "updated_at"),
     *("native_price", "native_currency", "withdrawn_at"),
 )  # as the fields of Standing
+READ = f"SELECT wine_id, {', '.join(COLUMNS)} FROM pricing_offer WHERE merchant_id = %s AND wine_id = ANY(%s)"  # noqa: S608
+
+
+class Locked:
+    """Wines that are listed and nobody else can lock before the transaction ends, and what a merchant asks for them.
+
+    Both were asked of the server, and are fetched when they are needed.
+    """
+
+    def __init__(self, wines: CursorWrapper, offers: CursorWrapper) -> None:
+        self._wines, self._offers = wines, offers
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The wines' names by their ids."""
+        return {id_: full_name(name, vintage) for id_, name, vintage in self._wines.fetchall()}
+
+    @cached_property
+    def standings(self) -> dict[str, Standing]:
+        return {wine_id: Standing(*said) for wine_id, *said in self._offers.fetchall()}
+
+
+def lock(merchant: Merchant, wine_ids: Iterable[str]) -> Locked:
+    """Lock the wines, in one order for everybody, and read the offers: 2 statements.
+
+    From now on nobody else can draw a message id for these wines; the lock also gives the transaction its id, without
+    which a claim might overtake it. The offers are read by a statement of their own: it must see what was committed
+    while the first one waited for the lock.
+    """
+    ids = list(set(wine_ids))
+    return Locked(run(LOCK_WINES, [ids]), run(READ, [merchant.pk, ids]))
 
 
 def read(merchant: Merchant, wine_ids: Iterable[str]) -> dict[str, Standing]:
     """What the merchant asks for these wines now, by wine, or asked before it withdrew them."""
-    rows = Offer.objects.filter(merchant=merchant, wine__in=list(wine_ids)).values_list("wine_id", *COLUMNS)
-    return {wine_id: Standing(*said) for wine_id, *said in rows}
+    return {wine_id: Standing(*said) for wine_id, *said in run(READ, [merchant.pk, list(wine_ids)]).fetchall()}
 
 
 def write(merchant: Merchant, standings: Mapping[str, Standing]) -> None:
@@ -55,5 +92,4 @@ def write(merchant: Merchant, standings: Mapping[str, Standing]) -> None:
         }
         for wine_id, standing in standings.items()
     ]
-    with connection.cursor() as cursor:
-        cursor.execute(UPSERT, {"merchant": merchant.pk, "offers": dumps(offers)})
+    run(UPSERT, {"merchant": merchant.pk, "offers": dumps(offers)})

@@ -125,7 +125,7 @@ def test_a_batch_of_a_thousand_costs_a_handful_of_statements(feed, merchant):
     statements = [query["sql"] for query in queries if query["sql"] not in ("BEGIN", "COMMIT")]
     # key, rate, reserve the answer (and lock_timeout), keep the body, lock wines, read offers, write offers, publish,
     # answer
-    assert len(statements) == 9, [sql[:90] for sql in statements]
+    assert len(statements) == 8, [sql[:90] for sql in statements]
 
 
 def test_a_message_carries_request_delivery_and_trace_in_its_attributes(feed, wine):
