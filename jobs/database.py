@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import Error, InterfaceError, OperationalError, connection
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
 
@@ -56,10 +56,11 @@ def run(sql: str, params: Sequence[Any] | Mapping[str, Any]) -> CursorWrapper:
     For the statements of a hot path alone, since a connection remembers a hundred. Django sends its own, and ours
     elsewhere, as plain text, which is planned each time.
     """
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    with connection.wrap_database_errors:
-        cursor: CursorWrapper = connection._prepare_cursor(ServerBindingCursor(connection.connection))  # type: ignore[attr-defined]
+    database: Any = connections[DEFAULT_DB_ALIAS]  # `connection` looks it up for each attribute
+    database.close_if_health_check_failed()
+    database.ensure_connection()
+    with database.wrap_database_errors:
+        cursor: CursorWrapper = database._prepare_cursor(ServerBindingCursor(database.connection))  # type: ignore[call-arg]
     cursor.execute(sql, params)
     return cursor
 
@@ -71,8 +72,9 @@ def pipelined() -> Iterator[None]:
     An error may come from the fetch or from the end. How many rows a statement changed is not known before the end,
     and Django's ORM asks for it at once: only what knows this runs here. It ends before the transaction commits.
     """
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.pipeline():
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    database.ensure_connection()
+    with database.wrap_database_errors, database.connection.pipeline():
         yield
 
 

@@ -30,8 +30,8 @@ KEY_MARK = "wck_"
 _NOBODY = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
 
 
-# Asked for each request: who has the key, and, if it lets them in, the count of their requests. That the server compares
-# digests too tells nobody anything: whoever could learn a digest by it would still lack what it is the digest of.
+# Asked for each request: who has the key, and, if it lets them in, the count of their requests. That the server
+# compares digests too tells nobody anything: whoever learnt a digest by it would still lack what it is the digest of.
 _MERCHANT = [field.attname for field in Merchant._meta.concrete_fields]
 ADMIT = f"""
 WITH found AS MATERIALIZED (

@@ -21,12 +21,15 @@ from pricing import delisting, file_order, listing_rows, matching
 from pricing.contract import CURRENCIES
 from pricing.delisting import End
 from pricing.file_order import FileWord
+from pricing.lookups import Shared
 from pricing.matching import Ask, By, Candidate, Listed
 from pricing.models import Listing, Merchant, Wine
 from pricing.rules import Observation
 from pricing.services import Outcome, record_observations
 from pricing.sizes import Packing
 from pricing.titles import Vintage
+
+MOST_RANKED = 50  # wines that share the most words with a listing, from which the likeliest are chosen
 
 
 class Kept(StrEnum):
@@ -183,12 +186,16 @@ def observations_of(merchant: Merchant, asks: Sequence[Ask]) -> list[Observation
 
 
 def suggestions(listing: Listing, *, most: int = 5) -> list[Candidate]:
-    """The wines that a listing may be, likeliest first, for the person who matches it."""
+    """The wines that a listing may be, likeliest first, for the person who matches it: 1 query."""
     listed = as_listed(listing)
-    wines = Wine.objects.filter(retired_at__isnull=True)
+    words = sorted(set(listed.name.split()))
+    wines = Wine.objects.filter(retired_at__isnull=True, words__overlap=words).annotate(shared=Shared("words", words))
     if listed.vintage:
         wines = wines.filter(vintage=listed.vintage.year)
-    return matching.rank(listed, map(candidate, wines.iterator()), most=most)
+    if listed.packing:
+        wines = wines.filter(size_ml=listed.packing.size_ml)
+    nearest = wines.defer("names", "words").order_by("-shared", "pk")[:MOST_RANKED]
+    return matching.rank(listed, map(candidate, nearest), most=most)
 
 
 def still_described(merchant_id: str, said: Mapping[str, int]) -> dict[str, Listed]:
@@ -276,7 +283,7 @@ def _lock_wines(listings: Iterable[Listing], before: Mapping[str, _State]) -> di
 
 def _locked_wines(ids: Iterable[str | None]) -> dict[str, Wine]:
     wanted = {id_ for id_ in ids if id_}
-    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=wanted).order_by("id").defer("names")
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=wanted).order_by("id").defer("names", "words")
     return {wine.pk: wine for wine in rows}
 
 
@@ -393,7 +400,7 @@ def _wines_for(listed: Sequence[Listed]) -> dict[str, Wine]:
         Q(names__overlap=sorted({each.name for each in listed if each.name and each.vintage})),
     ]
     # One index for each mark, and one look at each: an OR of all four would be a scan of all wines.
-    wines = Wine.objects.filter(retired_at__isnull=True).defer("names")
+    wines = Wine.objects.filter(retired_at__isnull=True).defer("names", "words")
     return {wine.pk: wine for mark in marks for wine in wines.filter(mark)}
 
 
@@ -418,4 +425,4 @@ def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
 def _observation(listing: Listing, ask: Ask) -> Observation:
     assert listing.wine_id is not None  # _why_kept has seen to both
     assert ask.price is not None
-    return Observation.of(listing.wine_id, ask.price, ask.currency, ask.occurred_at)
+    return Observation.of(listing.wine_id, ask.price, ask.currency, ask.occurred_at, tax=ask.tax)

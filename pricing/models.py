@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from pricing import lookups
 from pricing.catalogue_models import CatalogueFile, CataloguePiece, CatalogueRemark, CatalogueSettings
-from pricing.contract import CURRENCIES
+from pricing.contract import CURRENCIES, TAX_EXCLUDED, TAX_INCLUDED, TAX_UNSAID, TAXES
 from pricing.matching import By
 
 __all__ = [
@@ -55,6 +55,15 @@ def native_is_whole(name: str) -> models.CheckConstraint:
     return models.CheckConstraint(name=name, condition=neither | both)
 
 
+def tax_field(words: str) -> "models.CharField[str, str]":
+    choices = [(TAX_INCLUDED, "with tax"), (TAX_EXCLUDED, "without tax")]
+    return models.CharField(max_length=8, blank=True, db_default=TAX_UNSAID, choices=choices, help_text=words)
+
+
+def tax_is_known(name: str) -> models.CheckConstraint:
+    return models.CheckConstraint(name=name, condition=Q(tax__in=[*TAXES, TAX_UNSAID]))
+
+
 class ExchangeRate(models.Model):
     """What one euro was worth on a day, as the ECB publishes it. Written by `manage.py load_rates`."""
 
@@ -90,11 +99,15 @@ class Merchant(models.Model):
         blank=True,
         help_text="The bottle of a listing that names none, often 750. Empty: such listings wait for a person.",
     )
+    tax = tax_field("What the prices are that do not say it themselves. Shown with the offers.")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("name",)
-        constraints = (models.CheckConstraint(name="pricing_merchant_id", condition=Q(id__regex=r"^mch_[a-z0-9_]+$")),)
+        constraints = (
+            models.CheckConstraint(name="pricing_merchant_id", condition=Q(id__regex=r"^mch_[a-z0-9_]+$")),
+            tax_is_known("pricing_merchant_tax"),
+        )
 
     def __str__(self) -> str:
         return self.name
@@ -174,11 +187,18 @@ class Wine(models.Model):
         output_field=ArrayField(models.TextField()),
         db_persist=True,
     )
+    # The words of them all, each once: what wines are suggested by.
+    words = models.GeneratedField(
+        expression=Func(F("name"), F("producer"), F("region"), function="pricing_wine_words"),
+        output_field=ArrayField(models.TextField()),
+        db_persist=True,
+    )
 
     class Meta:
         ordering = ("name", "vintage")
         indexes = (
             GinIndex(name="pricing_wine_by_names", fields=["names"]),
+            GinIndex(name="pricing_wine_by_words", fields=["words"]),
             models.Index(name="pricing_wine_by_gtin", fields=["gtin"], condition=~Q(gtin="")),
             models.Index(name="pricing_wine_by_lwin", fields=["lwin"], condition=~Q(lwin="")),
             models.Index(name="pricing_wine_by_vintage", fields=["vintage"]),
@@ -227,9 +247,11 @@ class Offer(models.Model):
     withdrawn_at = models.DateTimeField(
         null=True, blank=True, help_text="Since when it is not offered. The price is what it was."
     )
+    tax = tax_field("Whether the price has tax in it; empty where nobody said.")
 
     class Meta:
         constraints = (
+            tax_is_known("pricing_offer_tax"),
             models.UniqueConstraint(name="pricing_offer_identity", fields=["wine", "merchant"]),
             models.CheckConstraint(name="pricing_offer_price", condition=Q(price_usd__gt=0)),
             native_is_whole("pricing_offer_native"),
@@ -315,6 +337,7 @@ class HeldPrice(models.Model):
         help_text="What the merchant asks, where that is not dollars.",
     )
     native_currency = models.CharField(max_length=3, blank=True, db_default="")
+    tax = tax_field("Whether the price has tax in it; empty where nobody said.")
     last_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
     occurred_at = models.DateTimeField()
     seen_at = models.DateTimeField(null=True, blank=True, help_text="When the merchant last said it again meanwhile.")
@@ -327,6 +350,7 @@ class HeldPrice(models.Model):
         indexes = (models.Index(name="pricing_heldprice_of_wine", fields=["merchant", "wine"]),)
         constraints = (
             native_is_whole("pricing_heldprice_native"),
+            tax_is_known("pricing_heldprice_tax"),
             models.CheckConstraint(
                 name="pricing_heldprice_price",
                 condition=Q(price_usd__isnull=False) | Q(native_price__isnull=False),

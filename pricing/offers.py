@@ -7,7 +7,6 @@ feed, which has them locked ahead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
 from functools import cached_property
 
 from django.db.backends.utils import CursorWrapper
@@ -23,20 +22,20 @@ SELECT id, name, vintage FROM pricing_wine WHERE id = ANY(%s) AND retired_at IS 
 # One JSON parameter: a thousand rows of seven parameters each take the client longer than the server.
 UPSERT = """
 INSERT INTO pricing_offer (merchant_id, wine_id, price_usd, occurred_at, seen_at, event_id, updated_at,
-                           native_price, native_currency, withdrawn_at)
+                           native_price, native_currency, withdrawn_at, tax)
 SELECT %(merchant)s, wine_id, price_usd, occurred_at, seen_at, event_id, updated_at,
-       native_price, native_currency, withdrawn_at
+       native_price, native_currency, withdrawn_at, tax
 FROM jsonb_to_recordset(%(offers)s::jsonb) AS offer (
     wine_id text, price_usd numeric, occurred_at timestamptz, seen_at timestamptz, event_id text,
-    updated_at timestamptz, native_price numeric, native_currency text, withdrawn_at timestamptz)
+    updated_at timestamptz, native_price numeric, native_currency text, withdrawn_at timestamptz, tax text)
 ON CONFLICT (wine_id, merchant_id) DO UPDATE SET
     price_usd = excluded.price_usd, occurred_at = excluded.occurred_at, seen_at = excluded.seen_at,
     event_id = excluded.event_id, updated_at = excluded.updated_at, native_price = excluded.native_price,
-    native_currency = excluded.native_currency, withdrawn_at = excluded.withdrawn_at
+    native_currency = excluded.native_currency, withdrawn_at = excluded.withdrawn_at, tax = excluded.tax
 """
 COLUMNS = (
     *("price_usd", "occurred_at", "seen_at", "event_id", "updated_at"),
-    *("native_price", "native_currency", "withdrawn_at"),
+    *("native_price", "native_currency", "withdrawn_at", "tax"),
 )  # as the fields of Standing
 READ = f"SELECT wine_id, {', '.join(COLUMNS)} FROM pricing_offer WHERE merchant_id = %s AND wine_id = ANY(%s)"  # noqa: S608
 
@@ -89,6 +88,7 @@ def write(merchant: Merchant, standings: Mapping[str, Standing]) -> None:
             "native_price": standing.native_price,
             "native_currency": standing.native_currency,
             "withdrawn_at": standing.withdrawn_at.isoformat() if standing.withdrawn_at else None,
+            "tax": standing.tax,
         }
         for wine_id, standing in standings.items()
     ]

@@ -57,8 +57,7 @@ class Received:
 
 
 def keep(*, merchant: Merchant, received: Received, now: datetime) -> Callable[[], dict[str, str]]:
-    """Keep a body, up to FEED_RAW_BODY_BYTES of it: 1 statement. The attribute by which events name it, when asked for.
-    """
+    """Keep a body, up to FEED_RAW_BODY_BYTES of it: 1 statement. Gives, when asked, the attribute that events have."""
     headers = {name: value[:LONGEST_HEADER] for name, value in received.headers.items() if _is_kept(name)}
     start, size = received.body[: settings.FEED_RAW_BODY_BYTES], len(received.body)
     cursor = run(KEEP, [merchant.pk, received.source, dumps(_storable(headers)), start, size, now])

@@ -25,7 +25,8 @@ MOST_WORDS = 8
 class CurrentOffer:
     """What a merchant asks for a wine now, and what it asked at an earlier time (None: it did not offer it then).
 
-    `native_price` and `native_currency` are what it asks where that is not dollars.
+    `native_price` and `native_currency` are what it asks where that is not dollars; `tax` is “with tax” or “without
+    tax”, or nothing where nobody said.
     """
 
     wine_id: str
@@ -38,6 +39,7 @@ class CurrentOffer:
     native_price: Decimal | None = None
     native_currency: str = ""
     withdrawn_at: datetime | None = None
+    tax: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ def _current(offer: Offer, earlier_price_usd: Decimal | None) -> CurrentOffer:
         native_price=offer.native_price,
         native_currency=offer.native_currency,
         withdrawn_at=offer.withdrawn_at,
+        tax=offer.get_tax_display(),
     )
 
 

@@ -7,7 +7,7 @@ order of message ids is the order of commits. Called by the feeds, by listings a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
@@ -18,16 +18,26 @@ from jobs import outbox
 from jobs.messages import NewMessage, new_event_id
 from pricing import holding, offers, rates, rules
 from pricing.contract import PRICE_CURRENCY
-from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, PRICE_CHANGED, AvailabilityChanged, PriceChanged
+from pricing.events import (
+    LATE_PRICE_OBSERVED,
+    OFFER_RETURNED,
+    OFFER_WITHDRAWN,
+    PRICE_CHANGED,
+    AvailabilityChanged,
+    PriceChanged,
+)
 from pricing.holding import Hold
 from pricing.models import HeldPrice, Merchant
 from pricing.offers import Locked
 from pricing.rules import Observation, Standing, Verdict
 
+WITHDRAWN_BY_MERCHANT = "no longer offered"  # why, in the event, for people
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one observation; `event_id` when it was published, as the price now, as a return or as late."""
+    """What became of one observation; `event_id` when it was published: as the price now, as late, as a return or as a
+    withdrawal."""
 
     wine_id: str
     verdict: Verdict
@@ -106,9 +116,14 @@ class _Intake:
         wine_id = observation.wine_id
         standing = self.standings.get(wine_id)
         attributes = {**self.attributes, **own_attributes}
+        if not observation.tax and self.merchant.tax:
+            observation = replace(observation, tax=self.merchant.tax)
         verdict = rules.judge(observation, standing, hold_factor=self.hold_factor)
         event_id = None
-        if verdict is Verdict.APPLIED:
+        if observation.withdrawn:
+            if standing and verdict is not Verdict.STALE:
+                event_id = self._withdraw(observation, standing, attributes)
+        elif verdict is Verdict.APPLIED:
             event_id = self._announce(PRICE_CHANGED, observation, standing, attributes)
             if standing and standing.withdrawn_at:
                 self._announce_return(observation, standing, attributes, price_event_id=event_id)
@@ -165,6 +180,24 @@ class _Intake:
             price_usd=new_price,
             occurred_at=observation.occurred_at,
             price_event_id=price_event_id,
+        )
+        self.messages.append(event.as_message(attributes))
+        return event.event_id
+
+    def _withdraw(self, observation: Observation, standing: Standing, attributes: Mapping[str, str]) -> str | None:
+        """As availability.withdraw does; said again it only confirms, and the event's id is None."""
+        self._stand(observation.wine_id, rules.withdrawn(standing, at=observation.occurred_at, now=self.now))
+        if standing.withdrawn_at:
+            return None
+        event = AvailabilityChanged(
+            event_id=new_event_id(),
+            type=OFFER_WITHDRAWN,
+            wine_id=observation.wine_id,
+            wine_name=self.names[observation.wine_id],
+            merchant_id=self.merchant.pk,
+            price_usd=standing.price_usd,
+            occurred_at=observation.occurred_at,
+            why=WITHDRAWN_BY_MERCHANT,
         )
         self.messages.append(event.as_message(attributes))
         return event.event_id

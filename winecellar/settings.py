@@ -136,6 +136,9 @@ CATALOGUE_TIME_LIMIT = timedelta(minutes=10)
 # Who works on a file renews this with every transaction; a crash delays the file by as much.
 CATALOGUE_LEASE = timedelta(seconds=60)
 CATALOGUE_BUSY_DELAY = timedelta(seconds=5)  # how long a file waits that finds another of its merchant being taken
+# How long a file waits for one that came before it. Longer than several of the largest take; one whose command has
+# become a dead letter, which alarms within minutes, holds up the others no longer.
+CATALOGUE_ORDER_PATIENCE = timedelta(hours=1)
 CATALOGUE_REMARKS = 1_000  # rows of one kind that a report names; the rest is counted
 CATALOGUE_RETENTION = timedelta(days=14)  # the files' bytes: long enough to look at one that went wrong
 CATALOGUE_REPORT_RETENTION = timedelta(days=400)  # the reports, as long as the messages that the files made
@@ -222,6 +225,7 @@ MIDDLEWARE = [
     "winecellar.middleware.DatabaseAwayMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "winecellar.middleware.ContentSecurityPolicyMiddleware",
+    "winecellar.middleware.FeedsMiddleware",  # what follows is for people
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

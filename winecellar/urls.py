@@ -6,10 +6,10 @@ from django.urls import include, path
 handler429 = "winecellar.accounts.views.too_many"  # allauth asks for it by this name
 
 urlpatterns = [
+    path("feeds/", include("pricing.feeds.urls")),  # first, since it is asked for most, and the search goes in order
     path("", include("pricing.urls")),
     path("", include("alerts.urls")),
     path("", include("winecellar.accounts.urls")),
     path("", include("winecellar.cellars.urls")),
-    path("feeds/", include("pricing.feeds.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -26,7 +26,7 @@ from pricing.services import Outcome, UnknownWineError, record_observations
 
 log = structlog.get_logger(__name__)
 
-TAKEN = frozenset({Verdict.APPLIED, Verdict.RETURNED})
+TAKEN = frozenset({Verdict.APPLIED, Verdict.RETURNED, Verdict.WITHDRAWN})
 HELD = {Verdict.HELD: "suspect", Verdict.NO_RATE: "no rate"}  # and why
 # What the sender is told of each verdict that is not TAKEN.
 REASONS = {verdict: (Verdict.HELD if verdict in HELD else verdict).value for verdict in Verdict if verdict not in TAKEN}
@@ -139,6 +139,8 @@ def result(outcome: Outcome) -> dict[str, Any]:
         told["held"] = HELD[outcome.verdict]
     if outcome.verdict is Verdict.RETURNED:
         told["returned"] = True
+    if outcome.verdict is Verdict.WITHDRAWN:
+        told["withdrawn"] = True
     if outcome.event_id:
         told["event_id"] = outcome.event_id
     return told

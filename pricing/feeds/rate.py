@@ -1,5 +1,5 @@
-"""How often a merchant may call: a count per merchant and minute, in one statement. Called by the feed's checks; keys.py
-counts in the statement that finds the merchant.
+"""How often a merchant may call: a count per merchant and minute, in one statement. Called by the feeds' checks; with
+a key it is counted in the statement that finds the merchant (keys.py).
 
 The table is UNLOGGED and the count commits by itself: it costs no disk flush, counts refused requests too, and a
 crash of the database forgets a minute at most. The minute is the database's.
@@ -13,7 +13,6 @@ from django.conf import settings
 
 from jobs.database import run
 from pricing.feeds.errors import FeedError
-
 
 
 def counting(merchant: str) -> str:

@@ -58,10 +58,11 @@ _THEN = ("rate_limited", "unsupported_media_type")
 _JSON = ("invalid_encoding", "invalid_json", "duplicate_key", "too_deep", "forbidden_character", "expected_object")
 _PRICES = ("invalid_price", "invalid_time", "time_out_of_range", "batch_too_large", "invalid_event_id", "id_conflict")
 _OBSERVED = ("invalid_observations", "invalid_cloudevent", "invalid_wine_id", "invalid_currency", "unknown_wine")
+_SAID = ("invalid_tax", "invalid_withdrawn")
 _BODY = (*_FIRST, *_LENGTH, *_ALLOWED_IN, *_THEN)
-_CANONICAL_REFUSALS = (*_BODY, "key_in_address", "forbidden_feed", *_JSON, *_PRICES, *_OBSERVED, "unavailable")
+_CANONICAL_REFUSALS = (*_BODY, "key_in_address", "forbidden_feed", *_JSON, *_PRICES, *_OBSERVED, *_SAID, "unavailable")
 # What a shop signs and we cannot read is no refusal: see UNREADABLE in refusals.py.
-_SHOP_REFUSALS = (*_BODY, "invalid_event_id", "unavailable")
+_SHOP_REFUSALS = (*_FIRST, *_LENGTH, *_ALLOWED_IN, "rate_limited", "unavailable")
 _FILE_REFUSALS = (*_BODY, "key_in_address", "invalid_name", "invalid_time", "time_out_of_range", "unavailable")
 _REPORT_REFUSALS = (*_FIRST, *_ALLOWED_IN, "key_in_address", "rate_limited", "unknown_file", "unavailable")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from pricing.contract import CURRENCIES, LARGEST_NATIVE_PRICE, LARGEST_PRICE, PRICE_CURRENCY, TIME_PATTERN
+from pricing.contract import CURRENCIES, LARGEST_NATIVE_PRICE, LARGEST_PRICE, PRICE_CURRENCY, TAXES, TIME_PATTERN
 from pricing.feeds import canonical, cloudevents, intake, shop_intake
 from pricing.feeds.described import catalogue_shapes
 from pricing.feeds.refusals import REFUSALS, UNREADABLE
@@ -56,6 +56,15 @@ _OBSERVATION_FIELDS: dict[str, Schema] = {
         "type": "string",
         "pattern": TIME_PATTERN,
     },
+    "tax": {
+        "description": "Whether the price has value added tax in it, shown with your offer; if you do not say it, what "
+        "you told us of all your prices.",
+        "anyOf": [{"enum": list(TAXES)}, {"type": "null"}],
+    },
+    "withdrawn": {
+        "description": "True, and no price: you offer the wine no longer. It is back with the next price.",
+        "type": "boolean",
+    },
     "merchant_id": {"description": "If sent, the merchant whom the key or signature belongs to.", "type": "string"},
 }
 _DELIVERY_ID: Schema = {
@@ -64,12 +73,19 @@ _DELIVERY_ID: Schema = {
     "minLength": 1,
     "maxLength": canonical.LONGEST_DELIVERY_ID,
 }
-_PRICED = ["wine_id", "price", "currency"]
+_PRICED = ["price", "currency"]
+_WITHDRAWN: Schema = {
+    "required": ["withdrawn"],
+    "properties": {"withdrawn": {"const": True}},
+    "not": {"required": ["price"]},
+}
 # The limit of a price is another in dollars than in other money.
 _WHOLE_DIGITS = len(str(int(LARGEST_PRICE)))
 _LIMITED: list[Schema] = [
     {
+        "required": _PRICED,
         "properties": {
+            "withdrawn": {"const": False},
             "currency": {"const": PRICE_CURRENCY},
             "price": {
                 "anyOf": [
@@ -77,15 +93,20 @@ _LIMITED: list[Schema] = [
                     {"type": "number", "maximum": float(LARGEST_PRICE)},
                 ]
             },
-        }
+        },
     },
-    {"properties": {"currency": {"not": {"const": PRICE_CURRENCY}}}},
+    {
+        "required": _PRICED,
+        "properties": {"withdrawn": {"const": False}, "currency": {"not": {"const": PRICE_CURRENCY}}},
+    },
+    _WITHDRAWN,
 ]
 
 OBSERVATION: Schema = {
-    "description": "At this time this wine costs so much. Fields that we do not know are ignored, and counted.",
+    "description": "At this time this wine costs so much, or is offered no longer. Fields that we do not know are "
+    "ignored, and counted.",
     "type": "object",
-    "required": [*_PRICED, "occurred_at"],
+    "required": ["wine_id", "occurred_at"],
     "properties": _OBSERVATION_FIELDS,
     "anyOf": _LIMITED,
 }
@@ -111,7 +132,7 @@ SEVERAL: Schema = {
         "merchant_id": _OBSERVATION_FIELDS["merchant_id"],
         "delivery_id": _DELIVERY_ID,
     },
-    "not": {"anyOf": [{"required": [name]} for name in OBSERVATION["required"]]},
+    "not": {"anyOf": [{"required": [name]} for name in _OBSERVATION_FIELDS if name != "merchant_id"]},
 }
 LINES: Schema = {
     "description": "One observation in each line.",
@@ -141,7 +162,7 @@ EVENT: Schema = {
                 _ref("Several"),
                 {
                     "type": "object",
-                    "required": _PRICED,
+                    "required": ["wine_id"],
                     "properties": {**ONE["properties"]},
                     "anyOf": _LIMITED,
                     "not": ONE["not"],
@@ -236,7 +257,8 @@ def _result(name: str, reasons: set[str]) -> Schema:
         "properties": {
             name: _TEXT,
             "wine_id": _TEXT,
-            "applied": {"description": "Whether it is your price now.", "type": "boolean"},
+            "applied": {"description": "Whether it is your price now, or withdrawn.", "type": "boolean"},
+            "withdrawn": {"description": "You offer it no longer, and we have told so.", "const": True},
             "returned": {"description": "It was withdrawn, and is back at the price it had.", "const": True},
             "reason": {"description": "Why it is not.", "enum": sorted(reasons)},
             "held": {"description": "What it waits for: a person, or a rate.", "enum": list(intake.HELD.values())},
@@ -246,7 +268,7 @@ def _result(name: str, reasons: set[str]) -> Schema:
         "then": {"not": {"anyOf": [{"required": ["reason"]}, {"required": ["held"]}]}},
         "else": {
             "required": ["reason"],
-            "not": {"required": ["returned"]},
+            "not": {"anyOf": [{"required": ["returned"]}, {"required": ["withdrawn"]}]},
             "if": {"properties": {"reason": {"const": _HELD}}},
             "then": {"required": ["held"]},
             "else": {"not": {"required": ["held"]}},
