@@ -81,7 +81,7 @@ def test_the_next_later_price_brings_it_back(feed, wine):
 SAID = [observation("189.00", occurred_at=T1), withdrawal(T2), observation("150.00", occurred_at=T3)]
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)), ids=str)
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=str)
 def test_in_whatever_order_they_arrive_the_latest_word_stands(feed, wine, order):
     for index in order:
         results(feed.post(SAID[index]))

@@ -79,7 +79,7 @@ def test_two_workers_behind_a_transaction_pooler_apply_each_message_once(
             "manage.py",
             "run_worker",
             "strict",
-            **{**sandbox.environment, "DATABASE_URL": url, "WORKER_LISTEN": listen},
+            **{**sandbox.environment, "DATABASE_URL": url, "WORKER_LISTEN": listen, "PREPARED_STATEMENTS": "false"},
         )
         wait_until(lambda process=process: "worker.started" in processes.log(process), what="the worker starts")
     acknowledged: list[str] = []
