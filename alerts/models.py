@@ -10,7 +10,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from pricing.contract import PRICE_CURRENCY
-from pricing.models import NATIVE_DIGITS, PRICE_DECIMALS, PRICE_DIGITS, Merchant, Wine
+from pricing.models import Merchant, Wine
+from pricing.money_fields import NATIVE_DIGITS, PRICE_DECIMALS, PRICE_DIGITS
 
 
 class Live(models.Manager["Alert"]):

@@ -1,6 +1,13 @@
-"""What a database error means, by SQLSTATE and class, never by message text; and whether we are in a transaction."""
+"""What a database error means, by SQLSTATE and class, never by message text; whether we are in a transaction; and how
+the few statements run that every request or message needs."""
 
-from django.db import Error, InterfaceError, OperationalError, connection
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
+from django.db.backends.postgresql.base import ServerBindingCursor
+from django.db.backends.utils import CursorWrapper
 
 # Classes of SQLSTATE that say "not now": connection, resources, operator intervention, system error.
 AWAY_CLASSES = ("08", "53", "57", "58")
@@ -41,6 +48,34 @@ def connection_is_lost(error: BaseException) -> bool:
         return False
     code = sqlstate(error)
     return code is None or code.startswith(LOST_CLASSES)
+
+
+def run(sql: str, params: Sequence[Any] | Mapping[str, Any]) -> CursorWrapper:
+    """Run a statement whose plan the server keeps from its fifth run on: planning ours takes longer than running them.
+
+    For the statements of a hot path alone, since a connection remembers a hundred. Django sends its own, and ours
+    elsewhere, as plain text, which is planned each time.
+    """
+    database: Any = connections[DEFAULT_DB_ALIAS]  # `connection` looks it up for each attribute
+    database.close_if_health_check_failed()
+    database.ensure_connection()
+    with database.wrap_database_errors:
+        cursor: CursorWrapper = database._prepare_cursor(ServerBindingCursor(database.connection))  # type: ignore[call-arg]
+    cursor.execute(sql, params)
+    return cursor
+
+
+@contextmanager
+def pipelined() -> Iterator[None]:
+    """Send statements without waiting for each one's result; who fetches waits for what is fetched, the end for all.
+
+    An error may come from the fetch or from the end. How many rows a statement changed is not known before the end,
+    and Django's ORM asks for it at once: only what knows this runs here. It ends before the transaction commits.
+    """
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    database.ensure_connection()
+    with database.wrap_database_errors, database.connection.pipeline():
+        yield
 
 
 def in_transaction() -> bool:

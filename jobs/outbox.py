@@ -32,8 +32,12 @@ def publish(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) 
     if not messages:
         return []
     reached = queue.insert_messages(messages, delay=delay)
+    transaction.on_commit(lambda: _tell(reached(), messages))
+    return [message.event_id for message in messages]
+
+
+def _tell(reached: Sequence[queue.Partition], messages: Sequence[NewMessage]) -> None:
     if reached:
-        transaction.on_commit(lambda: wakeup.announce(reached))
+        wakeup.announce(reached)
     else:
         log.info("outbox.no_subscriber", types=sorted({message.type for message in messages}))
-    return [message.event_id for message in messages]

@@ -49,10 +49,8 @@ def cursor() -> CursorWrapper:
 
     Parameters travel apart from the statement, so one whose type Postgres cannot tell from its place needs a cast.
     """
-    if not (settings.WORKER_PREPARES and _Ours.possible):
+    if not (settings.PREPARED_STATEMENTS and _Ours.possible):
         return connection.cursor()
     connection.ensure_connection()
-    # Django switches preparing off with None here. Its own cursors bind on the client's side and never prepare.
-    connection.connection.prepare_threshold = 0
     raw: Any = _PreparingCursor(connection.connection)
     return connection.make_debug_cursor(raw) if connection.queries_logged else connection.make_cursor(raw)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,10 +19,11 @@ from django.conf import settings
 from django.db import IntegrityError, connection
 
 from jobs import prepared
-from jobs.database import sqlstate
+from jobs.database import run, sqlstate
 from jobs.messages import Message, NewMessage, dumps
 
 Partition = tuple[int, int]  # (subscription id, part)
+Reached = Callable[[], list[Partition]]
 
 # --- Publishing -------------------------------------------------------------------------------------------------
 
@@ -55,14 +56,11 @@ SELECT DISTINCT subscription_id, part FROM delivery
 """
 
 
-def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> list[Partition]:
-    """Write messages and one delivery per subscription of their type; return the partitions that got any."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            INSERT_MESSAGES,
-            {"messages": dumps([message.as_row() for message in messages]), "delay": delay.total_seconds()},
-        )
-        return [(subscription, part) for subscription, part in cursor.fetchall()]
+def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> Reached:
+    """Write messages and one delivery per subscription of their type; the partitions that got any, when asked for."""
+    rows = dumps([message.as_row() for message in messages])
+    cursor = run(INSERT_MESSAGES, {"messages": rows, "delay": delay.total_seconds()})
+    return lambda: [(subscription, part) for subscription, part in cursor.fetchall()]
 
 
 # --- Claiming ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from pricing import listings, matching
+from pricing import listing_state, listing_wines, listings, matching
 from pricing.models import Listing, Wine
 
 
@@ -48,7 +48,7 @@ class ListingForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        likely = [wine.wine_id for wine in listings.suggestions(self.instance)]
+        likely = [wine.wine_id for wine in listing_wines.suggestions(self.instance)]
         wines = Wine.objects.in_bulk(likely)
         self.fields["suggestion"].choices = [  # type: ignore[attr-defined]
             (wine.pk, f"{wine.full_name}, {wine.producer}, {wine.size_ml} ml ({wine.pk})")
@@ -63,7 +63,7 @@ class ListingForm(forms.ModelForm):  # type: ignore[type-arg]
         wine = Wine.objects.filter(pk=chosen.pop(), retired_at__isnull=True).first()
         if wine is None:
             raise forms.ValidationError("We do not list that wine, or no longer.")
-        if against := matching.objection(listings.as_listed(self.instance), listings.candidate(wine)):
+        if against := matching.objection(listing_state.as_listed(self.instance), listing_state.candidate(wine)):
             raise forms.ValidationError(against)
         return {**cleaned, "wine": wine}
 

@@ -111,6 +111,7 @@ class CatalogueFile(models.Model):
     shrunken = models.BooleanField(default=False, help_text="It had too few rows to believe that the others are gone.")
     broken = models.BooleanField(default=False, help_text="It broke off, and what came before was taken.")
 
+    queued = models.BooleanField(default=False, help_text="A worker is to take it, after those that came before.")
     late = models.BooleanField(default=False, help_text="A newer one had been taken when it came.")
 
     settings = models.JSONField(null=True, help_text="The merchant's settings when it was read, for this reading.")

@@ -22,6 +22,10 @@ TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
 CURRENCIES = frozenset(_CODES.split())
 PRICE_CURRENCY = "USD"
 
+# Whether a price has value added tax in it; many senders do not say.
+TAX_INCLUDED, TAX_EXCLUDED, TAX_UNSAID = "included", "excluded", ""
+TAXES = (TAX_INCLUDED, TAX_EXCLUDED)
+
 LARGEST_PRICE = Decimal("99999999.99")  # numeric(10, 2)
 LARGEST_NATIVE_PRICE = Decimal("999999999999.99")  # numeric(14, 2): in other money, a bottle costs more
 

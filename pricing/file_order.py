@@ -62,7 +62,7 @@ def _placed(seen: Observation, n: int, lowest: _Lowest | None, said: datetime | 
     """`said` is when something was said of the wine, after the time of the file."""
     at = moment(seen.occurred_at, n)
     if lowest is not None and lowest.listings > 1:
-        return replace(lowest.seen, occurred_at=at)
+        return replace(lowest.seen, occurred_at=at, tax=seen.tax)
     return replace(seen, occurred_at=at) if said is not None and said < at else seen
 
 

@@ -70,6 +70,7 @@ def _row(merchant: Merchant, hold: Hold, factor: Decimal | None) -> HeldPrice:
         native_price=seen.native_price,
         native_currency=seen.native_currency,
         last_price_usd=hold.standing.price_usd if hold.standing else None,
+        tax=seen.tax,
         occurred_at=seen.occurred_at,
         reason=reason,
         attributes=dict(hold.attributes),

@@ -97,7 +97,7 @@ def _observations(held: HeldPrice) -> Iterator[Observation]:
     """The price as it came, and once more for the last time it was said again while it was held."""
     times = [held.occurred_at, *([held.seen_at] if held.seen_at else [])]
     for at in times:
-        yield Observation(held.wine_id, held.price_usd, at, held.native_price, held.native_currency)
+        yield Observation(held.wine_id, held.price_usd, at, held.native_price, held.native_currency, held.tax)
 
 
 def _wanted(held: HeldPrice) -> tuple[str, date]:

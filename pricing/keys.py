@@ -14,9 +14,11 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import Q, QuerySet
 
+from jobs.database import run
+from pricing.feeds import rate
 from pricing.models import FeedKey, Merchant, SigningSecret
 
 # wck_<prefix>_<secret>: the prefix finds the row and may be shown, the secret is 256 random bits in base64url.
@@ -28,12 +30,20 @@ KEY_MARK = "wck_"
 _NOBODY = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
 
 
-# Asked for each request: by SQL, since Django takes longer to write it than Postgres to answer it.
+# Asked for each request: who has the key, and, if it lets them in, the count of their requests. That the server
+# compares digests too tells nobody anything: whoever learnt a digest by it would still lack what it is the digest of.
 _MERCHANT = [field.attname for field in Merchant._meta.concrete_fields]
-FIND = f"""
-SELECT key.secret_sha256, key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > %s),
-       {", ".join(f"merchant.{name}" for name in _MERCHANT)}
-FROM pricing_feedkey AS key JOIN pricing_merchant AS merchant ON merchant.id = key.merchant_id WHERE key.prefix = %s
+ADMIT = f"""
+WITH found AS MATERIALIZED (
+    SELECT key.secret_sha256, key.revoked_at IS NULL AND (key.expires_at IS NULL OR key.expires_at > %(now)s) AS alive,
+           {", ".join(f"merchant.{name}" for name in _MERCHANT)}
+    FROM pricing_feedkey AS key JOIN pricing_merchant AS merchant ON merchant.id = key.merchant_id
+    WHERE key.prefix = %(prefix)s
+),
+usage AS ({rate.counting("SELECT id FROM found WHERE alive AND secret_sha256 = %(digest)s")})
+SELECT found.secret_sha256, found.alive, usage.requests, usage.seconds_left,
+       {", ".join(f"found.{name}" for name in _MERCHANT)}
+FROM found LEFT JOIN usage ON true
 """  # noqa: S608 (the names are those of our own columns)
 
 
@@ -109,8 +119,8 @@ def state(key: FeedKey | SigningSecret, *, now: datetime) -> str:
     return "live"
 
 
-def authenticate(header: str | None, *, now: datetime) -> Merchant:
-    """The merchant that an Authorization header's key belongs to.
+def authenticate(header: str | None, *, now: datetime) -> tuple[Merchant, rate.Usage]:
+    """The merchant that an Authorization header's key belongs to, and its requests in this minute, with this one.
 
     Raises MissingCredentialsError without a header, InvalidCredentialsError for anything that lets nobody in.
     """
@@ -119,13 +129,13 @@ def authenticate(header: str | None, *, now: datetime) -> Merchant:
     found = _HEADER.fullmatch(header)
     if found is None:
         raise InvalidCredentialsError
-    with connection.cursor() as cursor:
-        cursor.execute(FIND, [now, found["prefix"]])
-        secret_sha256, alive, *merchant = cursor.fetchone() or (_NOBODY, False)
-    right = hmac.compare_digest(_digest(found["secret"]), secret_sha256)
+    digest = _digest(found["secret"])
+    row = run(ADMIT, {"now": now, "prefix": found["prefix"], "digest": digest}).fetchone()
+    secret_sha256, alive, requests, seconds_left, *merchant = row or (_NOBODY, False, 0, 0)
+    right = hmac.compare_digest(digest, secret_sha256)
     if not (right and alive):
         raise InvalidCredentialsError(found["prefix"])
-    return Merchant.from_db(connection.alias, _MERCHANT, merchant)
+    return Merchant.from_db(DEFAULT_DB_ALIAS, _MERCHANT, merchant), rate.Usage(requests, seconds_left)
 
 
 def _digest(secret: str) -> str:

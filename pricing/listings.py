@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import F, Q
@@ -21,12 +20,12 @@ from pricing import delisting, file_order, listing_rows, matching
 from pricing.contract import CURRENCIES
 from pricing.delisting import End
 from pricing.file_order import FileWord
-from pricing.matching import Ask, By, Candidate, Listed
+from pricing.listing_state import ASKED, SAID, State, as_listed, candidate, describe, fields, state_of, withdraw
+from pricing.listing_wines import match_waiting
+from pricing.matching import Ask, By, Listed
 from pricing.models import Listing, Merchant, Wine
 from pricing.rules import Observation
 from pricing.services import Outcome, record_observations
-from pricing.sizes import Packing
-from pricing.titles import Vintage
 
 
 class Kept(StrEnum):
@@ -75,15 +74,15 @@ def record(
     """
     with transaction.atomic():
         listings = _locked(merchant, asks, gone, doubted)
-        before = {source_id: _state(listing) for source_id, listing in listings.items()}
+        before = {source_id: state_of(listing) for source_id, listing in listings.items()}
         for ask in asks:
-            _describe(listings[ask.source_id], ask, words[ask.source_id] if words else None)
+            describe(listings[ask.source_id], ask, words[ask.source_id] if words else None)
         for source_id in listings.keys() & set(doubted):
             listings[source_id].file_asked = None
         left = sorted(listings.keys() - {ask.source_id for ask in asks} - set(doubted))
-        withdrawn = [source_id for source_id in left if _withdraw(listings[source_id], gone_at or now)]
-        _match(merchant, listings.values())
-        changed = [listing for source_id, listing in listings.items() if _state(listing) != before[source_id]]
+        withdrawn = [source_id for source_id in left if withdraw(listings[source_id], gone_at or now)]
+        match_waiting(merchant, listings.values())
+        changed = [listing for source_id, listing in listings.items() if state_of(listing) != before[source_id]]
         listing_rows.write(changed)
         wines = _lock_wines(listings.values(), before)
         kept = [_why_kept(listings[ask.source_id], ask) for ask in asks]
@@ -127,7 +126,7 @@ def leave_file(
         for listing in left:
             listing.in_file, listing.file_said, listing.file_asked = False, None, None
             if gone:
-                _withdraw(listing, at)
+                withdraw(listing, at)
         listing_rows.write(left)
         if not gone:
             return []
@@ -141,7 +140,7 @@ def match(*, listing_id: int, wine_id: str, by: str, now: datetime) -> Result:
     with transaction.atomic():
         rows = Listing.objects.select_for_update(of=("self",)).select_related("merchant", "wine")
         listing = rows.get(pk=listing_id)
-        before = _state(listing)
+        before = state_of(listing)
         wines = _locked_wines({wine_id, listing.wine_id})
         wine = wines.get(wine_id)
         if wine is None or wine.retired_at:
@@ -182,56 +181,14 @@ def observations_of(merchant: Merchant, asks: Sequence[Ask]) -> list[Observation
     return [_observation(listing, ask) for listing, ask in known if _why_kept(listing, ask) is None]
 
 
-def suggestions(listing: Listing, *, most: int = 5) -> list[Candidate]:
-    """The wines that a listing may be, likeliest first, for the person who matches it."""
-    listed = as_listed(listing)
-    wines = Wine.objects.filter(retired_at__isnull=True)
-    if listed.vintage:
-        wines = wines.filter(vintage=listed.vintage.year)
-    return matching.rank(listed, map(candidate, wines.iterator()), most=most)
-
-
 def still_described(merchant_id: str, said: Mapping[str, int]) -> dict[str, Listed]:
     """How those listings are described, by source id, of which a file says (as digests) what the last one said."""
     rows = Listing.objects.filter(merchant=merchant_id, source_id__any_of=said)
-    stored = rows.values_list("source_id", "file_said", *_SAID, named=True)  # ten thousand models cost a second
+    stored = rows.values_list("source_id", "file_said", *SAID, named=True)  # ten thousand models cost a second
     return {row.source_id: as_listed(row) for row in stored if row.file_said == said[row.source_id]}
 
 
-def as_listed(listing: Any) -> Listed:
-    """A stored listing, or a row with its columns, as matching sees it."""
-    packing = Packing(listing.pack, listing.size_ml) if listing.pack and listing.size_ml else None
-    vintage = Vintage(listing.vintage) if listing.vintage or listing.non_vintage else None
-    return Listed(
-        title=listing.title,
-        name=listing.name,
-        vintage=vintage,
-        packing=packing,
-        gtin=listing.gtin,
-        lwin=listing.lwin,
-        wine_id=listing.said_wine_id,
-        unclear=listing.unclear,
-    )
-
-
-def candidate(wine: Wine) -> Candidate:
-    return Candidate(
-        wine_id=wine.pk,
-        name=wine.name,
-        producer=wine.producer,
-        region=wine.region,
-        vintage=wine.vintage,
-        size_ml=wine.size_ml,
-        gtin=wine.gtin,
-        lwin=wine.lwin,
-    )
-
-
 # --- How it is done ---------------------------------------------------------------------------------------------
-
-_SAID = ("title", "name", "vintage", "non_vintage", "pack", "size_ml", "gtin", "lwin", "said_wine_id", "unclear")
-_ASKED = ("wine_id", "price", "currency", "occurred_at")
-_State = dict[str, Any]  # a listing's fields by name, as they were
 
 
 def _locked(merchant: Merchant, asks: Sequence[Ask], gone: str | None, doubted: Collection[str]) -> dict[str, Listing]:
@@ -261,7 +218,7 @@ def _lock_family(merchant: Merchant, gone: str) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"listings {merchant.pk} {gone}"])
 
 
-def _lock_wines(listings: Iterable[Listing], before: Mapping[str, _State]) -> dict[str, Wine]:
+def _lock_wines(listings: Iterable[Listing], before: Mapping[str, State]) -> dict[str, Wine]:
     """From now on none of the listings' wines can be retired, and each listing knows whether its wine was.
 
     Those that they were before are locked with them: their offers may end.
@@ -276,51 +233,8 @@ def _lock_wines(listings: Iterable[Listing], before: Mapping[str, _State]) -> di
 
 def _locked_wines(ids: Iterable[str | None]) -> dict[str, Wine]:
     wanted = {id_ for id_ in ids if id_}
-    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=wanted).order_by("id").defer("names")
+    rows = Wine.objects.select_for_update(no_key=True).filter(pk__any_of=wanted).order_by("id").defer("names", "words")
     return {wine.pk: wine for wine in rows}
-
-
-def _state(listing: Listing) -> _State:
-    return {name: getattr(listing, name) for name in listing_rows.COLUMNS}
-
-
-def _describe(listing: Listing, ask: Ask, word: FileWord | None) -> None:
-    """Make the listing say what the ask says, unless it is older. Without a word of its own it undoes a file's."""
-    heard = _last_heard(listing)
-    if heard is not None and ask.occurred_at < heard:
-        return
-    said = _fields(ask.listed)
-    if {name: getattr(listing, name) for name in _SAID} != said:
-        for name, value in said.items():
-            setattr(listing, name, value)
-        if listing.matched_by != By.PERSON or _speaks_against(listing):
-            listing.wine, listing.matched_by, listing.set_aside_at = None, "", None
-        listing.file_said = None
-    price = ask.price if ask.in_stock else None
-    if (listing.price, listing.currency) != (price, ask.currency):
-        listing.file_asked = None
-    if word is not None:
-        listing.in_file, listing.file_said, listing.file_asked = True, word.said, word.asked
-    listing.price, listing.currency, listing.occurred_at = price, ask.currency, ask.occurred_at
-
-
-def _last_heard(listing: Listing) -> datetime | None:
-    """When the merchant last said what the listing says: a file confirms what it does not change, without a write."""
-    confirmed: datetime | None = getattr(listing, "confirmed_at", None)
-    if confirmed is None or listing.occurred_at is None or listing.file_asked is None:
-        return listing.occurred_at
-    return max(listing.occurred_at, confirmed)
-
-
-def _withdraw(listing: Listing, when: datetime) -> bool:
-    """Nothing is asked for it any more, unless that is older than what we know. Whether that is news."""
-    heard = _last_heard(listing)
-    if heard is not None and when < heard:
-        return False
-    is_news = listing.price is not None
-    # Said again, it is later than what came in between.
-    listing.price, listing.occurred_at, listing.file_asked = None, when, None
-    return is_news
 
 
 def _rows(listings: Mapping[str, Listing], asks: Sequence[Ask], words: Mapping[str, FileWord]) -> dict[str, int]:
@@ -331,7 +245,7 @@ def _rows(listings: Mapping[str, Listing], asks: Sequence[Ask], words: Mapping[s
 
 def _ends(
     changed: Iterable[Listing],
-    before: Mapping[str, _State],
+    before: Mapping[str, State],
     reasons: Mapping[str, Kept],
     rows: Mapping[str, int],
     now: datetime,
@@ -341,7 +255,7 @@ def _ends(
     found: list[End] = []
     for listing in changed:
         was, why = before[listing.source_id], reasons.get(listing.source_id, Kept.GONE)
-        if any(getattr(listing, name) != was[name] for name in _ASKED):
+        if any(getattr(listing, name) != was[name] for name in ASKED):
             since = listing.occurred_at or now
             if listing.source_id in rows:
                 since = file_order.moment(since, last)
@@ -349,60 +263,12 @@ def _ends(
     return found
 
 
-def _speaks_against(listing: Listing) -> bool:
-    assert listing.wine is not None  # a person's match has one
-    return bool(listing.unclear or matching.objection(as_listed(listing), candidate(listing.wine)))
-
-
-def _fields(listed: Listed) -> dict[str, object]:
-    return {
-        "title": listed.title,
-        "name": listed.name,
-        "vintage": listed.vintage.year if listed.vintage else None,
-        "non_vintage": listed.vintage is not None and listed.vintage.year is None,
-        "pack": listed.packing.pack if listed.packing else None,
-        "size_ml": listed.packing.size_ml if listed.packing else None,
-        "gtin": listed.gtin,
-        "lwin": listed.lwin,
-        "said_wine_id": listed.wine_id,
-        "unclear": listed.unclear,
-    }
-
-
-def _match(merchant: Merchant, listings: Iterable[Listing]) -> None:
-    """Find the wines of those that wait."""
-    waiting = [
-        (listing, as_listed(listing)) for listing in listings if listing.wine_id is None and not listing.set_aside_at
-    ]
-    if not waiting:
-        return
-    wines = _wines_for([listed for _, listed in waiting])
-    candidates = matching.Candidates(map(candidate, wines.values()))
-    for listing, listed in waiting:
-        found = matching.match(listed, candidates, unsaid_size_ml=merchant.unsaid_size_ml)
-        if found:
-            listing.wine, listing.matched_by = wines[found.wine_id], found.by.value
-
-
-def _wines_for(listed: Sequence[Listed]) -> dict[str, Wine]:
-    """All wines that one of the listings' marks could name."""
-    marks = [
-        Q(pk__in={each.wine_id for each in listed if each.wine_id}),
-        Q(gtin__in={each.gtin for each in listed if each.gtin}),
-        Q(lwin__in={each.lwin for each in listed if each.lwin}),
-        Q(names__overlap=sorted({each.name for each in listed if each.name and each.vintage})),
-    ]
-    # One index for each mark, and one look at each: an OR of all four would be a scan of all wines.
-    wines = Wine.objects.filter(retired_at__isnull=True).defer("names")
-    return {wine.pk: wine for mark in marks for wine in wines.filter(mark)}
-
-
 def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
     """Why this price is not to be recorded for the listing's wine, or None when it is."""
     if listing.wine is None:
         return Kept.SET_ASIDE if listing.set_aside_at else Kept.UNMATCHED
     # An older ask may have called the listing something else; then it was not matched.
-    if _fields(ask.listed) != {name: getattr(listing, name) for name in _SAID} and (
+    if fields(ask.listed) != {name: getattr(listing, name) for name in SAID} and (
         ask.listed.unclear or matching.objection(ask.listed, candidate(listing.wine))
     ):
         return Kept.UNMATCHED
@@ -418,4 +284,4 @@ def _why_kept(listing: Listing, ask: Ask) -> Kept | None:
 def _observation(listing: Listing, ask: Ask) -> Observation:
     assert listing.wine_id is not None  # _why_kept has seen to both
     assert ask.price is not None
-    return Observation.of(listing.wine_id, ask.price, ask.currency, ask.occurred_at)
+    return Observation.of(listing.wine_id, ask.price, ask.currency, ask.occurred_at, tax=ask.tax)

@@ -50,7 +50,7 @@ class Listed:
 class Ask:
     """A listing with the merchant's own id of it, and what is asked for it: no price when there is none.
 
-    What is not `in_stock` can be bought at no price, whatever it says.
+    What is not `in_stock` can be bought at no price, whatever it says. `tax` is as for rules.Observation.
     """
 
     source_id: str
@@ -59,6 +59,7 @@ class Ask:
     currency: str
     occurred_at: datetime
     in_stock: bool = True
+    tax: str = ""
 
 
 # Many wines are of one producer or region.

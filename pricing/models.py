@@ -5,18 +5,28 @@ pricing_pricehistory is a projection of the message log, appended to by the pric
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
-from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 
 from pricing import lookups
 from pricing.catalogue_models import CatalogueFile, CataloguePiece, CatalogueRemark, CatalogueSettings
-from pricing.contract import CURRENCIES
-from pricing.matching import By
+from pricing.feed_models import FeedAnswer, FeedKey, FeedRate, IgnoredWebhook, RawBody, SigningSecret
+from pricing.listing_models import Listing
+from pricing.money_fields import (
+    NATIVE_DIGITS,
+    PRICE_DECIMALS,
+    PRICE_DIGITS,
+    native_is_whole,
+    tax_field,
+    tax_is_known,
+    validate_currency,
+)
 from pricing.projection_models import DailyPrice, SearchWord, WineDocument
 
 __all__ = [
+    "PRICE_DECIMALS",
+    "PRICE_DIGITS",
     "Availability",
     "CatalogueFile",
     "CataloguePiece",
@@ -39,24 +49,8 @@ __all__ = [
     "Wine",
     "WineDocument",
     "lookups",
+    "validate_currency",
 ]
-
-# numeric(10, 2): up to 99,999,999.99. The dearest bottle ever sold cost half a million.
-PRICE_DIGITS, PRICE_DECIMALS = 10, 2
-# In other money a bottle costs more: 26,000 dong are a dollar.
-NATIVE_DIGITS = 14
-
-
-def validate_currency(code: str) -> None:
-    if code not in CURRENCIES:
-        raise ValidationError("That is no ISO 4217 code of a currency in use, such as EUR.")
-
-
-def native_is_whole(name: str) -> models.CheckConstraint:
-    """A native price has its currency, and a currency its price; dollars are not native."""
-    neither = Q(native_price__isnull=True, native_currency="")
-    both = Q(native_price__gt=0, native_currency__regex=r"^[A-Z]{3}$") & ~Q(native_currency="USD")
-    return models.CheckConstraint(name=name, condition=neither | both)
 
 
 class ExchangeRate(models.Model):
@@ -94,59 +88,18 @@ class Merchant(models.Model):
         blank=True,
         help_text="The bottle of a listing that names none, often 750. Empty: such listings wait for a person.",
     )
+    tax = tax_field("What the prices are that do not say it themselves. Shown with the offers.")
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         ordering = ("name",)
-        constraints = (models.CheckConstraint(name="pricing_merchant_id", condition=Q(id__regex=r"^mch_[a-z0-9_]+$")),)
+        constraints = (
+            models.CheckConstraint(name="pricing_merchant_id", condition=Q(id__regex=r"^mch_[a-z0-9_]+$")),
+            tax_is_known("pricing_merchant_tax"),
+        )
 
     def __str__(self) -> str:
         return self.name
-
-
-class FeedKey(models.Model):
-    """A merchant's API key: `wck_<prefix>_<secret>`, shown once, of which only the SHA-256 is kept.
-
-    A plain hash is enough: the secret is 256 random bits, so there is nothing to guess from.
-    """
-
-    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, related_name="feed_keys")
-    prefix = models.CharField(max_length=12, unique=True)
-    secret_sha256 = models.CharField(max_length=64)
-    note = models.CharField(max_length=120, blank=True)
-    created_at = models.DateTimeField(db_default=Now())
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        ordering = ("-created_at",)
-
-    def __str__(self) -> str:
-        return f"wck_{self.prefix}_…"
-
-
-class SigningSecret(models.Model):
-    """What a merchant signs its requests with. HMAC needs the secret as it is, so it is kept sealed: see sealing.py."""
-
-    class Kind(models.TextChoices):
-        STANDARD = "standard", "Standard Webhooks (whsec_…)"
-        SHOPIFY = "shopify", "Shopify"
-        WOOCOMMERCE = "woocommerce", "WooCommerce"
-
-    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, related_name="signing_secrets")
-    kind = models.CharField(max_length=12, choices=Kind, default=Kind.STANDARD, help_text="Who signs with it, and how.")
-    prefix = models.CharField(max_length=12, unique=True, help_text="Our name for it; tells nothing of the secret.")
-    sealed = models.TextField()
-    note = models.CharField(max_length=120, blank=True)
-    created_at = models.DateTimeField(db_default=Now())
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-
-    class Meta:
-        ordering = ("-created_at",)
-
-    def __str__(self) -> str:
-        return f"signing secret {self.prefix}"
 
 
 class Wine(models.Model):
@@ -178,11 +131,18 @@ class Wine(models.Model):
         output_field=ArrayField(models.TextField()),
         db_persist=True,
     )
+    # The words of them all, each once: what wines are suggested by.
+    words = models.GeneratedField(
+        expression=Func(F("name"), F("producer"), F("region"), function="pricing_wine_words"),
+        output_field=ArrayField(models.TextField()),
+        db_persist=True,
+    )
 
     class Meta:
         ordering = ("name", "vintage")
         indexes = (
             GinIndex(name="pricing_wine_by_names", fields=["names"]),
+            GinIndex(name="pricing_wine_by_words", fields=["words"]),
             models.Index(name="pricing_wine_by_gtin", fields=["gtin"], condition=~Q(gtin="")),
             models.Index(name="pricing_wine_by_lwin", fields=["lwin"], condition=~Q(lwin="")),
             models.Index(name="pricing_wine_by_vintage", fields=["vintage"]),
@@ -202,8 +162,12 @@ class Wine(models.Model):
 
     @property
     def full_name(self) -> str:
-        """As on the label and in mails: “Ch. Montrose 2016”, “Krug Grande Cuvée NV”."""
-        return f"{self.name} {self.vintage or 'NV'}"
+        return full_name(self.name, self.vintage)
+
+
+def full_name(name: str, vintage: int | None) -> str:
+    """A wine as on the label and in mails: “Ch. Montrose 2016”, “Krug Grande Cuvée NV”."""
+    return f"{name} {vintage or 'NV'}"
 
 
 class Offer(models.Model):
@@ -227,9 +191,11 @@ class Offer(models.Model):
     withdrawn_at = models.DateTimeField(
         null=True, blank=True, help_text="Since when it is not offered. The price is what it was."
     )
+    tax = tax_field("Whether the price has tax in it; empty where nobody said.")
 
     class Meta:
         constraints = (
+            tax_is_known("pricing_offer_tax"),
             models.UniqueConstraint(name="pricing_offer_identity", fields=["wine", "merchant"]),
             models.CheckConstraint(name="pricing_offer_price", condition=Q(price_usd__gt=0)),
             native_is_whole("pricing_offer_native"),
@@ -315,6 +281,7 @@ class HeldPrice(models.Model):
         help_text="What the merchant asks, where that is not dollars.",
     )
     native_currency = models.CharField(max_length=3, blank=True, db_default="")
+    tax = tax_field("Whether the price has tax in it; empty where nobody said.")
     last_price_usd = models.DecimalField(max_digits=PRICE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
     occurred_at = models.DateTimeField()
     seen_at = models.DateTimeField(null=True, blank=True, help_text="When the merchant last said it again meanwhile.")
@@ -327,6 +294,7 @@ class HeldPrice(models.Model):
         indexes = (models.Index(name="pricing_heldprice_of_wine", fields=["merchant", "wine"]),)
         constraints = (
             native_is_whole("pricing_heldprice_native"),
+            tax_is_known("pricing_heldprice_tax"),
             models.CheckConstraint(
                 name="pricing_heldprice_price",
                 condition=Q(price_usd__isnull=False) | Q(native_price__isnull=False),
@@ -337,130 +305,3 @@ class HeldPrice(models.Model):
         said = f"{self.native_currency} {self.native_price}" if self.native_currency else f"${self.price_usd}"
         after = f" after ${self.last_price_usd}" if self.last_price_usd is not None else ""
         return f"{self.wine_id} at {self.merchant_id}: {said}{after}"
-
-
-class Listing(models.Model):
-    """One thing a merchant sells under its own id: which wine it is, or that this waits for a person.
-
-    What the merchant last asked for it is kept, so that a price is not lost while its listing waits.
-    """
-
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="listings", db_index=False)
-    source_id = models.CharField(max_length=200, help_text="The merchant's id of the product or its variant.")
-    title = models.CharField(max_length=500)
-    name = models.CharField(max_length=500, blank=True, help_text="The title without vintage and size, to compare by.")
-    vintage = models.PositiveSmallIntegerField(null=True, blank=True)
-    non_vintage = models.BooleanField(default=False, help_text="It says that it is NV.")
-    pack = models.PositiveSmallIntegerField(null=True, blank=True)
-    size_ml = models.PositiveIntegerField(null=True, blank=True)
-    gtin = models.CharField(max_length=14, blank=True, verbose_name="GTIN")
-    lwin = models.CharField(max_length=7, blank=True, verbose_name="LWIN")
-    said_wine_id = models.CharField(max_length=40, blank=True)
-    unclear = models.CharField(max_length=500, blank=True, help_text="What of it cannot be read for certain.")
-    wine = models.ForeignKey(Wine, on_delete=models.PROTECT, null=True, blank=True, related_name="listings")
-    matched_by = models.CharField(max_length=10, blank=True, choices=[(by.value, by.value) for by in By])
-    price = models.DecimalField(max_digits=NATIVE_DIGITS, decimal_places=PRICE_DECIMALS, null=True, blank=True)
-    currency = models.CharField(max_length=3, blank=True)
-    occurred_at = models.DateTimeField(null=True, help_text="The merchant's time of what is kept here.")
-    set_aside_at = models.DateTimeField(null=True, blank=True, help_text="A person said that it is no wine of ours.")
-    in_file = models.BooleanField(default=False, help_text="A catalogue file had it, and none since did not.")
-    # Digests of what the last file said it is and asked for it; null when somebody else has said something since.
-    file_said = models.BigIntegerField(null=True, editable=False)
-    file_asked = models.BigIntegerField(null=True, editable=False)
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        ordering = ("-created_at",)
-        constraints = (
-            models.UniqueConstraint(name="pricing_listing_identity", fields=["merchant", "source_id"]),
-            models.CheckConstraint(name="pricing_listing_price", condition=Q(price__isnull=True) | Q(price__gt=0)),
-            models.CheckConstraint(
-                name="pricing_listing_matched",
-                condition=(Q(wine__isnull=True) & Q(matched_by="")) | (Q(wine__isnull=False) & ~Q(matched_by="")),
-            ),
-            models.CheckConstraint(
-                name="pricing_listing_packing",
-                condition=Q(pack__isnull=True, size_ml__isnull=True) | Q(pack__gte=1, size_ml__gte=1),
-            ),
-        )
-        indexes = (
-            models.Index(
-                name="pricing_listing_waiting",
-                fields=["created_at"],
-                condition=Q(wine__isnull=True, set_aside_at__isnull=True),
-            ),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.title} at {self.merchant_id}"
-
-
-class FeedAnswer(models.Model):
-    """What we answered to a merchant's request, so that its retry gets the same answer and no second effect."""
-
-    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, db_index=False)
-    key = models.CharField(max_length=200, help_text="The merchant's Idempotency-Key or delivery id.")
-    body_sha256 = models.CharField(max_length=64)
-    answer = models.JSONField(null=True)
-    created_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        constraints = (models.UniqueConstraint(name="pricing_feedanswer_identity", fields=["merchant", "key"]),)
-        indexes = (models.Index(name="pricing_feedanswer_age", fields=["created_at"]),)
-
-    def __str__(self) -> str:
-        return f"{self.merchant_id} {self.key}"
-
-
-class RawBody(models.Model):
-    """What a merchant sent, byte for byte as far as it is kept, so that a mended adapter can read it again.
-
-    Events made from it name it in their attribute `raw_body`. Headers are kept without credentials and signatures.
-    """
-
-    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, db_index=False)
-    source = models.CharField(max_length=20, help_text="The way in: price-changes, shopify, woocommerce.")
-    headers = models.JSONField()
-    body = models.BinaryField()
-    size = models.PositiveIntegerField(help_text="Bytes as sent; more than are kept when it was long.")
-    received_at = models.DateTimeField()
-
-    class Meta:
-        verbose_name_plural = "raw bodies"
-        ordering = ("-id",)
-        indexes = (models.Index(name="pricing_rawbody_age", fields=["received_at"]),)
-
-    def __str__(self) -> str:
-        return f"{self.source} of {self.merchant_id}, {self.size} bytes"
-
-    @property
-    def is_whole(self) -> bool:
-        return len(self.body) == self.size
-
-
-class IgnoredWebhook(models.Model):
-    """How many webhooks a merchant's shop sends that are about no product, and the last one's topic."""
-
-    merchant = models.ForeignKey(Merchant, on_delete=models.CASCADE, db_index=False)
-    system = models.CharField(max_length=12)
-    count = models.PositiveIntegerField()
-    last_topic = models.CharField(max_length=100, blank=True)
-    last_at = models.DateTimeField()
-
-    class Meta:
-        ordering = ("-last_at",)
-        constraints = (models.UniqueConstraint(name="pricing_ignoredwebhook_identity", fields=["merchant", "system"]),)
-
-    def __str__(self) -> str:
-        return f"{self.merchant_id}, {self.system}: {self.count}"
-
-
-class FeedRate(models.Model):
-    """How many requests a merchant made in its current minute. An UNLOGGED table: counting costs no disk flush."""
-
-    merchant = models.OneToOneField(Merchant, on_delete=models.CASCADE, primary_key=True, db_constraint=False)
-    minute = models.DateTimeField()
-    requests = models.PositiveIntegerField()
-
-    def __str__(self) -> str:
-        return f"{self.merchant_id}: {self.requests}"

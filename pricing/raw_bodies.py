@@ -7,13 +7,14 @@ headers only those are kept that say what the body is. Called by the feeds, the 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
 from django.db import connection
 
+from jobs.database import run
 from jobs.housekeeping import in_chunks
 from jobs.messages import dumps
 from jobs.schedule import store
@@ -55,14 +56,12 @@ class Received:
     body: bytes
 
 
-def keep(*, merchant: Merchant, received: Received, now: datetime) -> dict[str, str]:
-    """Keep a body, up to FEED_RAW_BODY_BYTES of it; returns the attribute by which events name it: 1 statement."""
+def keep(*, merchant: Merchant, received: Received, now: datetime) -> Callable[[], dict[str, str]]:
+    """Keep a body, up to FEED_RAW_BODY_BYTES of it: 1 statement. Gives, when asked, the attribute that events have."""
     headers = {name: value[:LONGEST_HEADER] for name, value in received.headers.items() if _is_kept(name)}
     start, size = received.body[: settings.FEED_RAW_BODY_BYTES], len(received.body)
-    with connection.cursor() as cursor:
-        cursor.execute(KEEP, [merchant.pk, received.source, dumps(_storable(headers)), start, size, now])
-        (id_,) = cursor.fetchone()
-    return {ATTRIBUTE: str(id_)}
+    cursor = run(KEEP, [merchant.pk, received.source, dumps(_storable(headers)), start, size, now])
+    return lambda: {ATTRIBUTE: str(cursor.fetchone()[0])}
 
 
 def purge(run: Run) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 
-from pricing.contract import PRICE_CURRENCY
+from pricing.contract import PRICE_CURRENCY, TAX_UNSAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,8 @@ class Observation:
     """A merchant says: at this time this wine cost so much. Two decimals; an aware time.
 
     `native_price` and `native_currency` are what was said where that is not dollars; `price_usd` is then its
-    conversion, or None as long as no rate is known.
+    conversion, or None as long as no rate is known. `tax` says whether the price has tax in it, if anybody said.
+    `withdrawn`: at this time the merchant offered it no longer; there is no price then.
     """
 
     wine_id: str
@@ -29,13 +30,17 @@ class Observation:
     occurred_at: datetime
     native_price: Decimal | None = None
     native_currency: str = ""
+    tax: str = TAX_UNSAID
+    withdrawn: bool = False
 
     @classmethod
-    def of(cls, wine_id: str, price: Decimal, currency: str, occurred_at: datetime) -> Observation:
+    def of(
+        cls, wine_id: str, price: Decimal, currency: str, occurred_at: datetime, *, tax: str = TAX_UNSAID
+    ) -> Observation:
         """A price in any currency, not yet converted."""
         if currency == PRICE_CURRENCY:
-            return cls(wine_id, price, occurred_at)
-        return cls(wine_id, None, occurred_at, price, currency)
+            return cls(wine_id, price, occurred_at, tax=tax)
+        return cls(wine_id, None, occurred_at, price, currency, tax=tax)
 
     @property
     def asked(self) -> tuple[str, Decimal | None]:
@@ -58,6 +63,7 @@ class Standing:
     native_price: Decimal | None = None
     native_currency: str = ""
     withdrawn_at: datetime | None = None
+    tax: str = TAX_UNSAID
 
     @property
     def asked(self) -> tuple[str, Decimal | None]:
@@ -67,10 +73,12 @@ class Standing:
 class Verdict(StrEnum):
     APPLIED = "applied"  # it is the price now, and announced
     RETURNED = "returned"  # it was withdrawn and is offered again, at the price it had: announced as that
-    UNCHANGED = "unchanged"  # it was the price already: no event, only seen again
+    WITHDRAWN = "withdrawn"  # it is offered no longer, and that is announced
+    UNCHANGED = "unchanged"  # it was the price already, or withdrawn already: no event, only seen again
     STALE = "stale"  # a later observation is known: kept as history, marked late
     HELD = "held"  # too far from the price now to believe unasked
     NO_RATE = "no rate"  # nobody can say yet what it is in dollars
+    NOT_OFFERED = "not offered"  # withdrawn, and we know no offer of it
 
 
 def judge(observation: Observation, standing: Standing | None, *, hold_factor: Decimal | None) -> Verdict:
@@ -79,6 +87,8 @@ def judge(observation: Observation, standing: Standing | None, *, hold_factor: D
     Of two different prices with one time the first to arrive stays: nothing says which is right, and a price that
     flips back and forth would alert each time.
     """
+    if observation.withdrawn:
+        return _judge_withdrawal(observation, standing)
     if standing is None:
         return Verdict.NO_RATE if observation.price_usd is None else Verdict.APPLIED
     if observation.occurred_at >= standing.occurred_at and _is_same(observation, standing):
@@ -91,6 +101,14 @@ def judge(observation: Observation, standing: Standing | None, *, hold_factor: D
     if observation.occurred_at <= standing.seen_at:
         return Verdict.STALE
     return Verdict.APPLIED
+
+
+def _judge_withdrawal(observation: Observation, standing: Standing | None) -> Verdict:
+    if standing is None:
+        return Verdict.NOT_OFFERED
+    if observation.occurred_at < standing.seen_at:
+        return Verdict.STALE
+    return Verdict.UNCHANGED if standing.withdrawn_at else Verdict.WITHDRAWN
 
 
 def jumps(old: Decimal, new: Decimal, *, factor: Decimal) -> bool:
@@ -109,6 +127,7 @@ def applied(observation: Observation, *, event_id: str, now: datetime) -> Standi
         updated_at=now,
         native_price=observation.native_price,
         native_currency=observation.native_currency,
+        tax=observation.tax,
     )
 
 
@@ -124,7 +143,10 @@ def returned(standing: Standing, observation: Observation, *, event_id: str, now
 
 
 def seen_again(standing: Standing, observation: Observation) -> Standing:
-    """The standing after the same price was observed once more, be it said in another currency."""
+    """The standing after the same price was observed once more, be it said in another currency.
+
+    Where nothing is said of tax now, what was said of it before still holds.
+    """
     if observation.occurred_at < standing.seen_at:
         return standing
     return replace(
@@ -132,6 +154,7 @@ def seen_again(standing: Standing, observation: Observation) -> Standing:
         seen_at=observation.occurred_at,
         native_price=observation.native_price,
         native_currency=observation.native_currency,
+        tax=observation.tax or standing.tax,
     )
 
 

@@ -19,7 +19,8 @@ WEEK = timedelta(days=7)
 class CurrentOffer:
     """What a merchant asks for a wine now, and what it asked at an earlier time (None: it did not offer it then).
 
-    `native_price` and `native_currency` are what it asks where that is not dollars.
+    `native_price` and `native_currency` are what it asks where that is not dollars; `tax` is “with tax” or “without
+    tax”, or nothing where nobody said.
     """
 
     wine_id: str
@@ -32,6 +33,7 @@ class CurrentOffer:
     native_price: Decimal | None = None
     native_currency: str = ""
     withdrawn_at: datetime | None = None
+    tax: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,7 @@ def _current(offer: Offer, earlier_price_usd: Decimal | None) -> CurrentOffer:
         native_price=offer.native_price,
         native_currency=offer.native_currency,
         withdrawn_at=offer.withdrawn_at,
+        tax=offer.get_tax_display(),
     )
 
 

@@ -7,31 +7,37 @@ order of message ids is the order of commits. Called by the feeds, by listings a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from jobs import outbox
 from jobs.messages import NewMessage, new_event_id
 from pricing import holding, offers, rates, rules
 from pricing.contract import PRICE_CURRENCY
-from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, PRICE_CHANGED, AvailabilityChanged, PriceChanged
+from pricing.events import (
+    LATE_PRICE_OBSERVED,
+    OFFER_RETURNED,
+    OFFER_WITHDRAWN,
+    PRICE_CHANGED,
+    AvailabilityChanged,
+    PriceChanged,
+)
 from pricing.holding import Hold
-from pricing.models import HeldPrice, Merchant, Wine
+from pricing.models import HeldPrice, Merchant
+from pricing.offers import Locked
 from pricing.rules import Observation, Standing, Verdict
 
-# By SQL, since for a single price Django takes longer to write it than Postgres to run it.
-LOCK_WINES = """
-SELECT id, name, vintage FROM pricing_wine WHERE id = ANY(%s) AND retired_at IS NULL ORDER BY id FOR NO KEY UPDATE
-"""
+WITHDRAWN_BY_MERCHANT = "no longer offered"  # why, in the event, for people
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one observation; `event_id` when it was published, as the price now, as a return or as late."""
+    """What became of one observation; `event_id` when it was published: as the price now, as late, as a return or as a
+    withdrawal."""
 
     wine_id: str
     verdict: Verdict
@@ -55,26 +61,25 @@ def record_observations(
     now: datetime,
     trusted: bool = False,
     own_attributes: Sequence[Mapping[str, str]] = (),
+    locked: Locked | None = None,
 ) -> list[Outcome]:
     """Record what a merchant observed; the outcomes are in the order of the observations.
 
-    `attributes` go with every event that this makes, `own_attributes[i]` with that of observation i.
+    `attributes` go with every event that this makes, `own_attributes[i]` with that of observation i. The wines may have
+    been `locked` ahead, these or more.
 
     All or nothing: raises UnknownWineError before anything is written. One wine may come several times and is
     then judged in the order of `occurred_at`. Other money is converted by the rate of its day; what has none is held.
     `trusted`: a person vouches for the prices, so that no jump is held, and the last rate will do, however old.
     """
     with transaction.atomic(savepoint=False):
-        # First of all, and in one order for everybody. Until commit nobody else can draw a message id for these
-        # wines; the lock also gives the transaction its id, without which a claim might overtake it.
-        wines = _lock_wines(observations)
-        # A statement of its own: it must see what was committed while we waited for the lock.
-        standings = offers.read(merchant, wines)
+        locked = locked or offers.lock(merchant, (observation.wine_id for observation in observations))
+        _refuse_unknown(observations, locked)
         observations = rates.convert(observations, any_age=trusted)
         intake = _Intake(
             merchant=merchant,
-            wines=wines,
-            standings=standings,
+            names=locked.names,
+            standings=locked.standings,
             attributes=attributes,
             now=now,
             hold_factor=None if trusted else settings.FEED_HOLD_FACTOR,
@@ -87,14 +92,10 @@ def record_observations(
     return [outcomes[index] for index in range(len(observations))]
 
 
-def _lock_wines(observations: Sequence[Observation]) -> dict[str, Wine]:
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_WINES, [list({observation.wine_id for observation in observations})])
-        wines = {row[0]: Wine.from_db(connection.alias, ["id", "name", "vintage"], row) for row in cursor.fetchall()}
+def _refuse_unknown(observations: Sequence[Observation], locked: Locked) -> None:
     for index, observation in enumerate(observations):
-        if observation.wine_id not in wines:
+        if observation.wine_id not in locked.names:
             raise UnknownWineError(index=index, wine_id=observation.wine_id)
-    return wines
 
 
 @dataclass
@@ -102,7 +103,7 @@ class _Intake:
     """The observations of one call: judged one by one, written all at once."""
 
     merchant: Merchant
-    wines: Mapping[str, Wine]
+    names: Mapping[str, str]
     standings: dict[str, Standing]
     attributes: Mapping[str, str]
     now: datetime
@@ -115,9 +116,14 @@ class _Intake:
         wine_id = observation.wine_id
         standing = self.standings.get(wine_id)
         attributes = {**self.attributes, **own_attributes}
+        if not observation.tax and self.merchant.tax:
+            observation = replace(observation, tax=self.merchant.tax)
         verdict = rules.judge(observation, standing, hold_factor=self.hold_factor)
         event_id = None
-        if verdict is Verdict.APPLIED:
+        if observation.withdrawn:
+            if standing and verdict is not Verdict.STALE:
+                event_id = self._withdraw(observation, standing, attributes)
+        elif verdict is Verdict.APPLIED:
             event_id = self._announce(PRICE_CHANGED, observation, standing, attributes)
             if standing and standing.withdrawn_at:
                 self._announce_return(observation, standing, attributes, price_event_id=event_id)
@@ -147,7 +153,7 @@ class _Intake:
         event = PriceChanged(
             event_id=new_event_id(),
             wine_id=observation.wine_id,
-            wine_name=self.wines[observation.wine_id].full_name,
+            wine_name=self.names[observation.wine_id],
             merchant_id=self.merchant.pk,
             old_price_usd=standing.price_usd if standing else None,
             new_price_usd=observation.price_usd,
@@ -169,11 +175,29 @@ class _Intake:
             event_id=new_event_id(),
             type=OFFER_RETURNED,
             wine_id=observation.wine_id,
-            wine_name=self.wines[observation.wine_id].full_name,
+            wine_name=self.names[observation.wine_id],
             merchant_id=self.merchant.pk,
             price_usd=new_price,
             occurred_at=observation.occurred_at,
             price_event_id=price_event_id,
+        )
+        self.messages.append(event.as_message(attributes))
+        return event.event_id
+
+    def _withdraw(self, observation: Observation, standing: Standing, attributes: Mapping[str, str]) -> str | None:
+        """As availability.withdraw does; said again it only confirms, and the event's id is None."""
+        self._stand(observation.wine_id, rules.withdrawn(standing, at=observation.occurred_at, now=self.now))
+        if standing.withdrawn_at:
+            return None
+        event = AvailabilityChanged(
+            event_id=new_event_id(),
+            type=OFFER_WITHDRAWN,
+            wine_id=observation.wine_id,
+            wine_name=self.names[observation.wine_id],
+            merchant_id=self.merchant.pk,
+            price_usd=standing.price_usd,
+            occurred_at=observation.occurred_at,
+            why=WITHDRAWN_BY_MERCHANT,
         )
         self.messages.append(event.as_message(attributes))
         return event.event_id

@@ -53,9 +53,6 @@ MESSAGE_RETENTION = timedelta(days=400)
 # Polling is what makes the queue correct; NOTIFY only makes it quick. So this is the latency without LISTEN.
 WORKER_POLL_INTERVAL = timedelta(seconds=1)
 WORKER_LISTEN = env.bool("WORKER_LISTEN", default=True)
-# A claim is prepared once per connection: planning it anew costs twice what running it does. Off by default where there
-# is no LISTEN, for that is what one sets behind a pooler in transaction mode, which may not carry prepared statements.
-WORKER_PREPARES = env.bool("WORKER_PREPARES", default=WORKER_LISTEN)
 # Database connections that one worker process handles price events with: one waits while another computes.
 WORKER_LANES = env.int("WORKER_LANES", default=2)
 # How long a worker told to stop may finish what it has begun. Below systemd's and Kubernetes' usual patience.
@@ -160,6 +157,9 @@ CATALOGUE_TIME_LIMIT = timedelta(minutes=10)
 # Who works on a file renews this with every transaction; a crash delays the file by as much.
 CATALOGUE_LEASE = timedelta(seconds=60)
 CATALOGUE_BUSY_DELAY = timedelta(seconds=5)  # how long a file waits that finds another of its merchant being taken
+# How long a file waits for one that came before it. Longer than several of the largest take; one whose command has
+# become a dead letter, which alarms within minutes, holds up the others no longer.
+CATALOGUE_ORDER_PATIENCE = timedelta(hours=1)
 CATALOGUE_REMARKS = 1_000  # rows of one kind that a report names; the rest is counted
 CATALOGUE_RETENTION = timedelta(days=14)  # the files' bytes: long enough to look at one that went wrong
 CATALOGUE_REPORT_RETENTION = timedelta(days=400)  # the reports, as long as the messages that the files made
@@ -255,6 +255,7 @@ MIDDLEWARE = [
     "winecellar.middleware.DatabaseAwayMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "winecellar.middleware.ContentSecurityPolicyMiddleware",
+    "winecellar.middleware.FeedsMiddleware",  # what follows is for people
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -297,6 +298,10 @@ DATABASES["default"].update(
     }
 )
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+# The statements of jobs.database.run are prepared from their fifth run on, which halves what a price costs the server.
+# A pooler that does not keep prepared statements (PgBouncer with max_prepared_statements 0) must have it false.
+PREPARED_STATEMENTS = env.bool("PREPARED_STATEMENTS", default=True)
+DATABASES["default"]["OPTIONS"].setdefault("prepare_threshold", 5 if PREPARED_STATEMENTS else None)
 
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [

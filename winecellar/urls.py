@@ -8,11 +8,11 @@ from winecellar.home import home
 handler429 = "winecellar.accounts.views.too_many"  # allauth asks for it by this name
 
 urlpatterns = [
+    path("feeds/", include("pricing.feeds.urls")),  # first, since it is asked for most, and the search goes in order
     path("", home, name="home"),
     path("", include("pricing.urls")),
     path("", include("alerts.urls")),
     path("", include("winecellar.accounts.urls")),
     path("", include("winecellar.cellars.urls")),
-    path("feeds/", include("pricing.feeds.urls")),
     path("admin/", admin.site.urls),
 ]

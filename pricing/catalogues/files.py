@@ -51,9 +51,9 @@ def receive(
         file.delete()
         raise
     CatalogueSettings.objects.get_or_create(merchant=merchant)
-    file.sha256, file.bytes, file.status = digest.hexdigest(), size, Status.UPLOADED
+    file.sha256, file.bytes, file.status, file.queued = digest.hexdigest(), size, Status.UPLOADED, send
     with transaction.atomic():
-        file.save(update_fields=["sha256", "bytes", "status"])
+        file.save(update_fields=["sha256", "bytes", "status", "queued"])
         if send:
             publish([command(file)])
     log.info("catalogue.received", file=file.pk, merchant_id=merchant.pk, bytes=size, by=by)

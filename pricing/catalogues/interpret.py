@@ -48,6 +48,7 @@ def interpret(raw: Raw, settings: FileSettings, style: NumberStyle, now: datetim
         listed=listed,
         price=price,
         currency=currency,
+        tax=settings.tax,
         occurred_at=now,
         in_stock=sold,
     )

@@ -1,8 +1,8 @@
 """Who works on a catalogue file: a lease with a token in the file's own row.
 
-Guarantee: of one merchant's files one is taken at a time; whoever lost the lease is told so before anything is written,
-inside the transaction that would have written it. An interrupted file gives way to a newer one once its lease is over.
-Called by the refresh.
+Guarantee: of one merchant's files one is taken at a time, those that workers take in the order in which they came;
+whoever lost the lease is told so before anything is written, inside the transaction that would have written it. An
+interrupted file gives way to a newer one once its lease is over. Called by the refresh.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def claim(*, file_id: int, now: datetime) -> CatalogueFile | None:
         file = CatalogueFile.objects.select_for_update(of=("self",)).get(pk=file_id)
         if file.status in CatalogueFile.FINISHED:
             return None
+        if first := _before(file, now):
+            raise BusyError(f"File {first} of {merchant_id} came before this one, and waits as well.")
         for other in CatalogueFile.objects.filter(merchant=merchant_id, status__in=CatalogueFile.RUNNING):
             alive = CatalogueFile.objects.filter(pk=other.pk, leased_until__gt=Now()).exists()
             if alive and (other.pk != file.pk or other.lease_token):
@@ -44,6 +46,17 @@ def claim(*, file_id: int, now: datetime) -> CatalogueFile | None:
                 _give_up(other, f"It was interrupted, and file {file.pk} was taken in its place.", now)
         _begin(file)
     return file
+
+
+def _before(file: CatalogueFile, now: datetime) -> int | None:
+    """The first of the merchant's files that came before this one and are still to be taken, both by a worker.
+
+    One is waited for so long as its command may still be on its way, and no longer: it may have become a dead letter.
+    """
+    if not file.queued or file.status != Status.UPLOADED or now - file.received_at > settings.CATALOGUE_ORDER_PATIENCE:
+        return None
+    waiting = CatalogueFile.objects.filter(merchant=file.merchant_id, status=Status.UPLOADED, queued=True)
+    return waiting.filter(pk__lt=file.pk).order_by("pk").values_list("pk", flat=True).first()
 
 
 def refuse(file: CatalogueFile, words: str, *, now: datetime) -> None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
+from django.db.backends.utils import CursorWrapper
 
+from jobs.database import pipelined, run
 from jobs.housekeeping import in_chunks
 from jobs.messages import dumps
 from jobs.schedule import store
@@ -29,6 +32,7 @@ PURGE_BATCH = 5_000
 # ids meet them in one order, so that neither waits for the other.
 # The first statement of the transaction: it also says how long any of them may wait for a lock, itself included. A
 # round trip less; the WHERE has the limit set before a row is inserted.
+LIMIT = "SELECT set_config('lock_timeout', %s, true)"
 RESERVE = """
 WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', %s, true) AS limited)
 INSERT INTO pricing_feedanswer (merchant_id, key, body_sha256)
@@ -61,26 +65,40 @@ class Unit:
 
 
 def once(
-    *, merchant: Merchant, units: Sequence[Unit], work: Callable[[Sequence[int]], Sequence[Answer]]
+    *,
+    merchant: Merchant,
+    units: Sequence[Unit],
+    work: Callable[[Sequence[int]], Sequence[Answer]],
+    ahead: Callable[[], None] | None = None,
 ) -> list[Answer]:
     """The units' answers, in their order: from `work`, for those that are new, or as they were stored.
 
-    `work` gets the numbers of the new units and is called at most once, for all of them. Raises FeedError 409 when a
-    key was used with another meaning; a database error when a twin or a wine stays locked for longer than
-    FEED_LOCK_TIMEOUT.
+    `work` gets the numbers of the new units and is called at most once, for all of them. `ahead` is called before it is
+    known which are new, and sends along what `work` will need: that nothing is new is seldom, and is then undone. Such
+    work is done in a pipeline (see jobs.database). Raises FeedError 409 when a key was used with another meaning; a
+    database error when a twin or a wine stays locked for longer than FEED_LOCK_TIMEOUT.
     """
     digests = [unit.digest if unit.key is not None else "" for unit in units]
     first = _first_of_each_key(units, digests)
     with transaction.atomic():
-        reserved = _reserve(merchant, {key: digests[index] for key, index in first.items()})
+        with pipelined():
+            reserving = _reserve(merchant, {key: digests[index] for key, index in first.items()})
+            if ahead:
+                ahead()
+        reserved = dict(reserving.fetchall()) if first else {}
         new = [
             index
             for index, unit in enumerate(units)
             if unit.key is None or (unit.key in reserved and first[unit.key] == index)
         ]
         found = _stored(merchant, units, digests, [key for key in first if key not in reserved])
-        made = dict(zip(new, work(new), strict=True)) if new else {}
-        _store({reserved[key]: made[index] for index in new if (key := units[index].key) is not None})
+        if new:
+            with pipelined() if ahead else nullcontext():
+                made = dict(zip(new, work(new), strict=True))
+                _store({reserved[key]: made[index] for index in new if (key := units[index].key) is not None})
+        else:
+            made = {}
+            transaction.set_rollback(True)
     return [_answer(index, unit, first, made, found) for index, unit in enumerate(units)]
 
 
@@ -93,15 +111,12 @@ def _first_of_each_key(units: Sequence[Unit], digests: Sequence[str]) -> dict[st
     return first
 
 
-def _reserve(merchant: Merchant, digests: dict[str, str]) -> dict[str, int]:
-    """Take the keys that are free; their rows by key. Without any keys it sets the limit alone."""
+def _reserve(merchant: Merchant, digests: dict[str, str]) -> CursorWrapper:
+    """Take the keys that are free: their rows by key. Without any keys it sets the limit alone."""
     patience = f"{int(settings.FEED_LOCK_TIMEOUT.total_seconds() * 1000)}ms"
-    with connection.cursor() as cursor:
-        if not digests:
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [patience])
-            return {}
-        cursor.execute(RESERVE, [patience, merchant.pk, list(digests), list(digests.values())])
-        return dict(cursor.fetchall())
+    if not digests:
+        return run(LIMIT, [patience])
+    return run(RESERVE, [patience, merchant.pk, list(digests), list(digests.values())])
 
 
 def _stored(merchant: Merchant, units: Sequence[Unit], digests: Sequence[str], used: list[str]) -> dict[str, Answer]:
@@ -125,8 +140,7 @@ def _stored(merchant: Merchant, units: Sequence[Unit], digests: Sequence[str], u
 def _store(answers: dict[int, Answer]) -> None:
     if answers:
         rows = [{"id": id_, "answer": answer} for id_, answer in answers.items()]
-        with connection.cursor() as cursor:
-            cursor.execute(STORE, [dumps(rows)])
+        run(STORE, [dumps(rows)])
 
 
 def _answer(index: int, unit: Unit, first: dict[str, int], made: dict[int, Answer], found: dict[str, Answer]) -> Answer:

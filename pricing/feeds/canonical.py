@@ -17,7 +17,15 @@ from typing import Any
 
 from django.conf import settings
 
-from pricing.contract import CURRENCIES, LARGEST_NATIVE_PRICE, LARGEST_PRICE, PRICE_CURRENCY, parse_time
+from pricing.contract import (
+    CURRENCIES,
+    LARGEST_NATIVE_PRICE,
+    LARGEST_PRICE,
+    PRICE_CURRENCY,
+    TAX_UNSAID,
+    TAXES,
+    parse_time,
+)
 from pricing.feeds.errors import FeedError
 from pricing.feeds.parse import Number
 from pricing.rules import Observation
@@ -25,7 +33,7 @@ from pricing.rules import Observation
 # Digits as people write them: no sign, no exponent, no thousands, no leading zeros. [0-9], for \d knows 600 digits.
 _PRICE = re.compile(r"(?:0|[1-9][0-9]{0,11})(?:\.[0-9]{1,2})?")
 _WINE_ID = re.compile(r"wn_[A-Za-z0-9_]{1,37}")
-_OF_AN_OBSERVATION = frozenset({"wine_id", "price", "currency", "occurred_at", "merchant_id"})
+_OF_AN_OBSERVATION = frozenset({"wine_id", "price", "currency", "tax", "withdrawn", "occurred_at", "merchant_id"})
 _OF_THE_REQUEST = frozenset({"observations", "merchant_id", "delivery_id"})
 LONGEST_DELIVERY_ID = 200
 PRICE_PATTERN, WINE_ID_PATTERN = _PRICE.pattern, _WINE_ID.pattern  # for the document that describes the feed
@@ -118,9 +126,36 @@ def _check_merchant(item: dict[str, Any], path: str, merchant_id: str) -> None:
 
 def _observation(item: dict[str, Any], path: str, now: datetime) -> Observation:
     wine_id = _wine_id(item.get("wine_id"), f"{path}wine_id")
-    price = read_price(item.get("price"), f"{path}price", item.get("currency"))
-    currency = _currency(item.get("currency"), f"{path}currency")
-    return Observation.of(wine_id, price, currency, read_time(item.get("occurred_at"), f"{path}occurred_at", now))
+    if withdrawn := _is_withdrawn(item, path):
+        price = None
+    else:
+        price = read_price(item.get("price"), f"{path}price", item.get("currency"))
+    if not withdrawn or "currency" in item:
+        currency = _currency(item.get("currency"), f"{path}currency")
+    tax = _tax(item.get("tax"), f"{path}tax")
+    when = read_time(item.get("occurred_at"), f"{path}occurred_at", now)
+    if price is None:
+        return Observation(wine_id, None, when, withdrawn=True)
+    return Observation.of(wine_id, price, currency, when, tax=tax)
+
+
+def _is_withdrawn(item: dict[str, Any], path: str) -> bool:
+    """Whether the merchant no longer offers the wine; it then has no price."""
+    said = item.get("withdrawn", False)
+    if not isinstance(said, bool):
+        raise FeedError(422, "invalid_withdrawn", "Say true or false, without quotes.", field=f"{path}withdrawn")
+    if said and "price" in item:
+        message = "What is withdrawn has no price. Leave the price out, or withdrawn."
+        raise FeedError(422, "invalid_withdrawn", message, field=f"{path}price")
+    return said
+
+
+def _tax(value: Any, field: str) -> str:
+    if value is None:
+        return TAX_UNSAID
+    if not isinstance(value, str) or value not in TAXES:
+        raise FeedError(422, "invalid_tax", f"Say {' or '.join(TAXES)}, or leave it out.", field=field)
+    return value
 
 
 def _wine_id(value: Any, field: str) -> str:

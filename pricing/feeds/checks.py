@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.http.request import UnreadablePostError
 
 from pricing import keys, signing
-from pricing.feeds import canonical, formats, standard_webhooks
+from pricing.feeds import canonical, formats, rate, standard_webhooks
 from pricing.feeds.errors import FeedError
 from pricing.models import Merchant
 
@@ -60,7 +60,9 @@ def check_length(request: HttpRequest, *, most: int | None = None) -> int:
 
 
 def authenticate(request: HttpRequest, merchant_id: str | None, length: int, now: datetime) -> Sender:
-    """Who sends this, by feed key or by signature. With a key nothing of the body is read; a signature is about it.
+    """Who sends this, by feed key or by signature; each such request counts, and too many of them are refused.
+
+    With a key nothing of the body is read; a signature is about it.
 
     `merchant_id` is the one in the address, which a signed request needs: it says whose secrets to try.
     """
@@ -69,13 +71,19 @@ def authenticate(request: HttpRequest, merchant_id: str | None, length: int, now
         raise FeedError(401, "key_in_address", message, headers={"WWW-Authenticate": CHALLENGE})
     if "HTTP_AUTHORIZATION" not in request.META and "HTTP_WEBHOOK_SIGNATURE" in request.META and merchant_id:
         return _by_signature(request, merchant_id, length, now)
-    merchant = _by_key(request, now)
+    merchant, usage = _by_key(request, now)
     if merchant_id not in (None, merchant.pk):
         raise FeedError(403, "forbidden_feed", "This key belongs to another merchant than the address.")
+    _admit(merchant, usage)
     return Sender(merchant, webhook_id=None)
 
 
-def _by_key(request: HttpRequest, now: datetime) -> Merchant:
+def _admit(merchant: Merchant, usage: rate.Usage) -> None:
+    structlog.contextvars.bind_contextvars(merchant_id=merchant.pk)
+    rate.check(usage)
+
+
+def _by_key(request: HttpRequest, now: datetime) -> tuple[Merchant, rate.Usage]:
     try:
         return keys.authenticate(request.META.get("HTTP_AUTHORIZATION"), now=now)
     except keys.MissingCredentialsError:
@@ -109,23 +117,28 @@ def _by_signature(request: HttpRequest, merchant_id: str, length: int, now: date
         log.info("feed.invalid_signature", merchant_id=merchant_id)
         message = "No signature here is that of one of your secrets over “id.timestamp.body”, byte for byte."
         raise FeedError(401, "invalid_credentials", message, headers=headers) from None
+    _admit(merchant, rate.count_request(merchant.pk))
     return Sender(merchant, webhook_id=canonical.check_delivery_id(signed.id, "webhook-id"))
 
 
 def authenticate_shop(
     request: HttpRequest, *, kind: str, header: str, merchant_id: str, body: bytes, now: datetime
 ) -> Merchant:
-    """The merchant in the address, when its shop system has signed the body; `header` has the signature."""
+    """The merchant in the address, when its shop system has signed the body; `header` has the signature. It counts."""
     signature = request.headers.get(header)
     headers = {"WWW-Authenticate": CHALLENGE}
     if not signature:
         raise FeedError(401, "missing_credentials", f"The header {header} is missing.", headers=headers)
     try:
-        return signing.authenticate_shop(kind=kind, merchant_id=merchant_id, signature=signature, body=body, now=now)
+        merchant = signing.authenticate_shop(
+            kind=kind, merchant_id=merchant_id, signature=signature, body=body, now=now
+        )
     except standard_webhooks.SignatureError:
         log.info("feed.invalid_signature", merchant_id=merchant_id)
         message = "The signature is not that of the secret we know over the body, byte for byte."
         raise FeedError(401, "invalid_credentials", message, headers=headers) from None
+    _admit(merchant, rate.count_request(merchant.pk))
+    return merchant
 
 
 def check_media_type(

@@ -138,7 +138,8 @@ def _meaning(read: Delivery) -> bytes:
 def _said(seen: Observation) -> list[str | float]:
     currency, price = seen.asked
     other_money = [currency] if seen.native_currency else []
-    return [seen.wine_id, str(price), seen.occurred_at.timestamp(), *other_money]
+    more = [*other_money, *([f"tax {seen.tax}"] if seen.tax else []), *(["withdrawn"] if seen.withdrawn else [])]
+    return [seen.wine_id, str(price), seen.occurred_at.timestamp(), *more]
 
 
 def _text(value: Any, where: str) -> str:

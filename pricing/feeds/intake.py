@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import structlog
 
-from pricing import raw_bodies
+from pricing import offers, raw_bodies
 from pricing.feeds import answers
 from pricing.feeds.answers import Answer, Unit
 from pricing.feeds.canonical import Delivery
@@ -25,7 +26,7 @@ from pricing.services import Outcome, UnknownWineError, record_observations
 
 log = structlog.get_logger(__name__)
 
-TAKEN = frozenset({Verdict.APPLIED, Verdict.RETURNED})
+TAKEN = frozenset({Verdict.APPLIED, Verdict.RETURNED, Verdict.WITHDRAWN})
 HELD = {Verdict.HELD: "suspect", Verdict.NO_RATE: "no rate"}  # and why
 # What the sender is told of each verdict that is not TAKEN.
 REASONS = {verdict: (Verdict.HELD if verdict in HELD else verdict).value for verdict in Verdict if verdict not in TAKEN}
@@ -45,13 +46,10 @@ def take(
     The body is kept with what was made of it, unless it only brings what came before.
     """
 
-    def work(new: Sequence[int]) -> list[Answer]:
-        kept = raw_bodies.keep(merchant=merchant, received=received, now=now)
-        return _record([deliveries[index] for index in new], merchant, {**attributes, **kept}, now)
-
+    work = _Work(deliveries, merchant, received, attributes, now)
     meanings = [received.body if each.meaning is None else each.meaning for each in deliveries]
     units = [Unit(each.key, meaning, each.field) for each, meaning in zip(deliveries, meanings, strict=True)]
-    return _together(answers.once(merchant=merchant, units=units, work=work))
+    return _together(answers.once(merchant=merchant, units=units, ahead=work.ask, work=work.do))
 
 
 def trace(traceparent: str | None) -> dict[str, str]:
@@ -59,24 +57,39 @@ def trace(traceparent: str | None) -> dict[str, str]:
     return {"traceparent": traceparent} if traceparent and _TRACEPARENT.fullmatch(traceparent) else {}
 
 
-def _record(
-    deliveries: Sequence[Delivery], merchant: Merchant, attributes: Mapping[str, str], now: datetime
-) -> list[Answer]:
-    """Record all observations in one call, and answer for each delivery by itself."""
-    where = [path for delivery in deliveries for path in delivery.where]
-    try:
-        outcomes = record_observations(
-            merchant=merchant,
-            observations=[seen for delivery in deliveries for seen in delivery.observations],
-            attributes=attributes,
-            own_attributes=[_own(delivery) for delivery in deliveries for _ in delivery.observations],
-            now=now,
-        )
-    except UnknownWineError as error:
-        log.info("feed.unknown_wine", wine_id=error.wine_id)
-        field = f"{where[error.index]}wine_id"
-        raise FeedError(422, "unknown_wine", "We do not list this wine, or no longer.", field=field) from None
-    return list(_rendered(deliveries, outcomes))
+@dataclass
+class _Work:
+    """What answers.once has done once: the body is kept, and the wines are locked, before it is known what is new."""
+
+    deliveries: Sequence[Delivery]
+    merchant: Merchant
+    received: Received
+    attributes: Mapping[str, str]
+    now: datetime
+
+    def ask(self) -> None:
+        self.kept = raw_bodies.keep(merchant=self.merchant, received=self.received, now=self.now)
+        wine_ids = (seen.wine_id for delivery in self.deliveries for seen in delivery.observations)
+        self.locked = offers.lock(self.merchant, wine_ids)
+
+    def do(self, new: Sequence[int]) -> list[Answer]:
+        """Record all observations in one call, and answer for each delivery by itself."""
+        deliveries = [self.deliveries[index] for index in new]
+        where = [path for delivery in deliveries for path in delivery.where]
+        try:
+            outcomes = record_observations(
+                merchant=self.merchant,
+                observations=[seen for delivery in deliveries for seen in delivery.observations],
+                attributes={**self.attributes, **self.kept()},
+                own_attributes=[_own(delivery) for delivery in deliveries for _ in delivery.observations],
+                now=self.now,
+                locked=self.locked,
+            )
+        except UnknownWineError as error:
+            log.info("feed.unknown_wine", wine_id=error.wine_id)
+            field = f"{where[error.index]}wine_id"
+            raise FeedError(422, "unknown_wine", "We do not list this wine, or no longer.", field=field) from None
+        return list(_rendered(deliveries, outcomes))
 
 
 def _own(delivery: Delivery) -> dict[str, str]:
@@ -126,6 +139,8 @@ def result(outcome: Outcome) -> dict[str, Any]:
         told["held"] = HELD[outcome.verdict]
     if outcome.verdict is Verdict.RETURNED:
         told["returned"] = True
+    if outcome.verdict is Verdict.WITHDRAWN:
+        told["withdrawn"] = True
     if outcome.event_id:
         told["event_id"] = outcome.event_id
     return told

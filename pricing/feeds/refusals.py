@@ -65,6 +65,8 @@ REFUSALS: dict[str, Refusal] = {
     "invalid_name": Refusal(422, "a catalogue file's `name` is too long or not printable"),
     "invalid_price": Refusal(422, "see above"),
     "invalid_currency": Refusal(422, "missing, or not the ISO 4217 code of a currency in use"),
+    "invalid_tax": Refusal(422, "neither `included` nor `excluded`"),
+    "invalid_withdrawn": Refusal(422, "`withdrawn` is neither true nor false, or comes with a price"),
     "invalid_time": Refusal(422, "missing (but for a file's `as_of`), or not RFC 3339 with an offset"),
     "time_out_of_range": Refusal(422, f"more than {_AHEAD} ahead, or before {settings.FEED_EARLIEST}"),
     "invalid_event_id": Refusal(
@@ -85,4 +87,5 @@ REFUSALS: dict[str, Refusal] = {
 UNREADABLE = (
     *("invalid_encoding", "invalid_json", "duplicate_key", "too_deep", "forbidden_character", "expected_object"),
     *("invalid_product", "invalid_price", "invalid_time", "time_out_of_range", "batch_too_large"),
+    *("unsupported_media_type", "invalid_event_id"),
 )

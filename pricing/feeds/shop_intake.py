@@ -66,7 +66,7 @@ def take(
     """Record what was read, or bury what could not be: once for each `key`."""
 
     def work(_: Sequence[int]) -> list[Answer]:
-        named = {**attributes, **raw_bodies.keep(merchant=merchant, received=received, now=now)}
+        named = {**attributes, **raw_bodies.keep(merchant=merchant, received=received, now=now)()}
         if isinstance(brought, FeedError):
             return [_bury(brought, merchant, received, named)]
         results = listings.record(

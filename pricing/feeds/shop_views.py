@@ -17,7 +17,7 @@ from django.http.request import UnreadablePostError
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
-from pricing.feeds import canonical, checks, formats, intake, rate, shop_intake, woocommerce
+from pricing.feeds import canonical, checks, formats, intake, shop_intake, woocommerce
 from pricing.feeds.answers import Answer
 from pricing.feeds.edge import answered
 from pricing.feeds.errors import FeedError
@@ -55,20 +55,20 @@ def _take(request: HttpRequest, system: str, merchant_id: str, request_id: str, 
     merchant = checks.authenticate_shop(
         request, kind=system, header=adapter.SIGNATURE, merchant_id=merchant_id, body=body, now=now
     )
-    structlog.contextvars.bind_contextvars(merchant_id=merchant.pk)
-    rate.count_request(merchant.pk)
     headers = {name.lower(): value for name, value in request.headers.items()}
-    checks.check_media_type(request, headers, allowed=(formats.JSON,))
-    delivery_id = canonical.check_delivery_id(headers.get(adapter.DELIVERY), adapter.DELIVERY)
+    delivery_id = headers.get(adapter.DELIVERY, "")
     received = Received(system, headers, body)
     brought: Brought | FeedError
+    attributes = {"request_id": request_id}
     try:
+        adapter.check_topic(headers)
+        checks.check_media_type(request, headers, allowed=(formats.JSON,))
+        attributes["merchant_delivery_id"] = canonical.check_delivery_id(delivery_id, adapter.DELIVERY)
         brought = shop_intake.read(received, currency=merchant.currency, now=now)
     except UnknownTopicError:
         return shop_intake.ignore(merchant=merchant, system=system, topic=headers.get(adapter.TOPIC, ""), now=now)
     except FeedError as error:
         brought = error
-    attributes = {"request_id": request_id, "merchant_delivery_id": delivery_id}
     attributes |= intake.trace(headers.get("traceparent"))
     answer = shop_intake.take(
         brought,

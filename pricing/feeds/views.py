@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
-from pricing.feeds import canonical, checks, formats, intake, rate
+from pricing.feeds import canonical, checks, formats, intake
 from pricing.feeds.answers import Answer
 from pricing.feeds.edge import answered
 from pricing.raw_bodies import Received
@@ -37,8 +37,6 @@ def _take(request: HttpRequest, merchant_id: str | None, request_id: str, *, now
     length = checks.check_length(request)
     sender = checks.authenticate(request, merchant_id, length, now)
     merchant = sender.merchant
-    structlog.contextvars.bind_contextvars(merchant_id=merchant.pk)
-    rate.count_request(merchant.pk)
     headers = {name.lower(): value for name, value in request.headers.items()}
     media_type = checks.check_media_type(request, headers)
     body = checks.read_body(request, length)

@@ -21,7 +21,7 @@ from pricing.feeds.catalogue_views import MEDIA_TYPES
 from pricing.feeds.described.endpoints import ENDPOINTS
 from pricing.models import CatalogueFile, CataloguePiece, CatalogueSettings, Listing
 from tests import cast
-from tests.catalogues.refreshing import NOW, at, csv, prices, received, row, shelf, stages, taken
+from tests.catalogues.refreshing import NOW, at, csv, go_on, prices, received, row, shelf, stages, taken
 from tests.pricing.observed import published
 from tests.pricing.test_admin import act, staff
 
@@ -316,6 +316,31 @@ def test_an_import_while_another_is_under_way_is_refused_in_words(merchant, stoc
     with pytest.raises(CommandError, match=r"being taken just now\. Try again when it is done"):
         run("mch_082", stock)
     assert CatalogueFile.objects.count() == 1
+
+
+def test_files_that_workers_take_are_taken_in_the_order_in_which_they_came(merchant, settings):
+    shelf(1)
+    first, second = (received(merchant, csv(row(1, price)), hours=n, send=True) for n, price in enumerate((20, 30)))
+    with pytest.raises(lease.BusyError, match=f"File {first.pk} .* came before"):
+        lease.claim(file_id=second.pk, now=at(1))
+    go_on(first, hours=1)
+    go_on(second, hours=1)
+    assert [message["body"]["new_price_usd"] for message in published()] == [20, 30]
+
+
+def test_a_file_whose_command_is_lost_holds_up_the_next_for_a_while_only(merchant, settings):
+    received(merchant, csv(row(1)), send=True)
+    second = received(merchant, csv(row(1)), hours=1, send=True)
+    patience = settings.CATALOGUE_ORDER_PATIENCE
+    with pytest.raises(lease.BusyError):
+        lease.claim(file_id=second.pk, now=at(1) + patience)
+    assert lease.claim(file_id=second.pk, now=at(1) + patience + timedelta(seconds=1)).pk == second.pk
+
+
+def test_a_file_that_no_worker_takes_holds_up_nobody(merchant):
+    received(merchant, csv(row(1)), send=False)
+    second = received(merchant, csv(row(1)), hours=1, send=True)
+    assert lease.claim(file_id=second.pk, now=at(1)).pk == second.pk
 
 
 def test_an_import_that_was_interrupted_goes_on_where_it_stopped(merchant, stock, settings):

@@ -109,8 +109,8 @@ def test_the_forms_are_those_that_the_code_reads() -> None:
 
 
 def test_the_fields_are_those_that_the_code_knows() -> None:
-    assert set(shapes.OBSERVATION["properties"]) == canonical._OF_AN_OBSERVATION
-    assert set(shapes.SEVERAL["properties"]) == canonical._OF_THE_REQUEST
+    assert set(shapes.SCHEMAS["Observation"]["properties"]) == canonical._OF_AN_OBSERVATION
+    assert set(shapes.SCHEMAS["Several"]["properties"]) == canonical._OF_THE_REQUEST
 
 
 # --- The shape of an observation takes what the code takes, and refuses what it refuses ------------------------
@@ -143,6 +143,8 @@ FIELDS = {
         *("2026-03-14T24:00:00Z", "2026-03-14T09:12:60Z", "2026-03-14T09:12:04+25:00", "2026-W11-6T09:12:04Z", ""),
         *("2026-03-14T09:12:04Z\n", "2026-03-14 09:12:04Z", "٢026-03-14T09:12:04Z", None, 7, True, ...),
     ],
+    "tax": ["included", "excluded", "", "Included", "net", None, True, 7, [], ...],
+    "withdrawn": [True, False, None, "true", 1, [], ...],
     "merchant_id": ["mch_082", 82, None, [], ...],
     "delivery_id": ["d-1", "d" * 200, "d" * 201, "", None, 7, [], ...],
 }
@@ -155,6 +157,28 @@ def test_the_shape_takes_a_value_if_the_code_does(name: str, value: Any) -> None
     if name != "delivery_id":
         several = json.dumps({"observations": [observation(), observation(**{name: value})]})
         assert of_shape(several) == taken(several)
+
+
+GONE = [
+    {},
+    {"price": "154.00"},
+    {"price": None},
+    {"currency": "USD"},
+    {"currency": "EURO"},
+    {"currency": None},
+    {"tax": "included"},
+    {"tax": "some"},
+    {"wine_id": "wn_"},
+    {"occurred_at": "yesterday"},
+    {"withdrawn": False, "currency": "USD"},
+]
+
+
+@pytest.mark.parametrize("more", GONE, ids=str)
+def test_the_shape_takes_a_withdrawal_if_the_code_does(more: dict[str, Any]) -> None:
+    gone = {"wine_id": "wn_1", "withdrawn": True, "occurred_at": "2026-03-14T09:12:04Z", **more}
+    one, several = json.dumps(gone), json.dumps({"observations": [gone]})
+    assert (of_shape(one), of_shape(several)) == (taken(one), taken(several))
 
 
 LARGE = [

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from pricing.models import FeedAnswer, HeldPrice, Offer, RawBody, Wine
 from tests import cast
@@ -125,7 +126,20 @@ def test_a_batch_of_a_thousand_costs_a_handful_of_statements(feed, merchant):
     statements = [query["sql"] for query in queries if query["sql"] not in ("BEGIN", "COMMIT")]
     # key, rate, reserve the answer (and lock_timeout), keep the body, lock wines, read offers, write offers, publish,
     # answer
-    assert len(statements) == 9, [sql[:90] for sql in statements]
+    assert len(statements) == 8, [sql[:90] for sql in statements]
+
+
+def test_a_repeated_request_leaves_nothing_of_what_was_asked_ahead(feed, wine):
+    feed.post(observation(), Idempotency_Key="d-1")
+    before = Offer.objects.values().get(), RawBody.objects.values("id").get()
+    assert accepted(feed.post(observation(), Idempotency_Key="d-1"))["duplicate"] is True
+    assert (Offer.objects.values().get(), RawBody.objects.values("id").get()) == before
+
+
+def test_a_repeated_request_gets_its_answer_after_its_wine_was_retired(feed, wine):
+    first = accepted(feed.post(observation(), Idempotency_Key="d-1"))
+    Wine.objects.update(retired_at=timezone.now())
+    assert accepted(feed.post(observation(), Idempotency_Key="d-1"))["event_ids"] == first["event_ids"]
 
 
 def test_a_message_carries_request_delivery_and_trace_in_its_attributes(feed, wine):

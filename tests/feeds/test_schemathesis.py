@@ -119,8 +119,8 @@ PRICES = {202, 401, 405, 415, 422}
 HEARD = {
     "/feeds/v1/price-changes": PRICES,
     "/feeds/v1/price-changes/{merchant_id}": PRICES,
-    "/feeds/v1/shopify/{merchant_id}": PRICES,
-    "/feeds/v1/woocommerce/{merchant_id}": PRICES,
+    "/feeds/v1/shopify/{merchant_id}": {202, 401},  # what is signed and cannot be read is a 202
+    "/feeds/v1/woocommerce/{merchant_id}": {200, 202, 401},
     "/feeds/v1/catalogues": {202, 401, 422},
     "/feeds/v1/catalogues/{file_id}": {200, 401, 404},
 }

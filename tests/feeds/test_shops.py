@@ -142,9 +142,6 @@ def test_a_second_secret_works_while_it_is_replaced_and_a_third_is_refused(merch
 def test_the_envelope_is_checked_as_everywhere(system, settings):
     client = Client()
     assert refusal(client.get(f"/feeds/v1/{system}/mch_082"))[:2] == (405, "method_not_allowed")
-    assert refusal(send(system, PRODUCT[system], {"Content-Type": "text/plain"}))[0] == 415
-    assert refusal(send(system, PRODUCT[system], {"Content-Type": "application/x-ndjson"}))[0] == 415
-    assert refusal(send(system, PRODUCT[system], {DELIVERY[system]: None}))[:2] == (422, "invalid_event_id")
     settings.FEED_MAX_BODY_BYTES = 50
     assert refusal(send(system, PRODUCT[system], {}))[0] == 413
     assert nothing_written()
@@ -353,7 +350,7 @@ def test_the_unsigned_ping_is_answered_with_exactly_200_and_tells_nothing(mercha
 @pytest.mark.parametrize("body", [b"", b"webhook_id=", b"webhook_id=12&x=1", b"webhook_id=" + b"1" * 99, b"{}"])
 def test_another_form_is_no_ping(body):
     response = send("woocommerce", body, {"Content-Type": "application/x-www-form-urlencoded"})
-    assert response.status_code == 415
+    assert unreadable(response) == ("unsupported_media_type", None)
     unsigned = send(
         "woocommerce", body, {"Content-Type": "application/x-www-form-urlencoded", SIGNED["woocommerce"]: None}
     )

@@ -1,5 +1,7 @@
 """A signed webhook that nobody can read is a dead letter with its body, and its sender is told 2xx."""
 
+import json
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
@@ -48,6 +50,12 @@ CODES = {
     "invalid_time": shopify_product(updated_at="yesterday"),
     "time_out_of_range": shopify_product(updated_at="2999-01-01T00:00:00Z"),
     "batch_too_large": shopify_product(*map(shopify_variant, range(1_001))),
+    "unsupported_media_type": PRODUCT["shopify"],
+    "invalid_event_id": PRODUCT["shopify"],
+}
+HEADERS = {
+    "unsupported_media_type": {"Content-Type": "text/plain"},
+    "invalid_event_id": {DELIVERY["shopify"]: None},
 }
 
 
@@ -85,7 +93,28 @@ def test_each_code_that_is_described_is_there():
 
 @pytest.mark.parametrize("code", CODES)
 def test_it_is_told_by_its_code(code):
-    assert unreadable(send("shopify", CODES[code], {"X-Shopify-Triggered-At": None}))[0] == code
+    headers = {"X-Shopify-Triggered-At": None, **HEADERS.get(code, {})}
+    assert unreadable(send("shopify", CODES[code], headers))[0] == code
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("type_", ["text/plain", "application/x-ndjson", "application/json; charset=latin-1"])
+def test_in_another_media_type_it_is_kept_and_not_read(system, type_):
+    for duplicate in (False, True):
+        response = send(system, PRODUCT[system], {"Content-Type": type_})
+        assert unreadable(response) == ("unsupported_media_type", None)
+        assert response.json()["duplicate"] is duplicate
+    assert json.loads(bytes(RawBody.objects.get().body)) == PRODUCT[system]
+    assert not Listing.objects.exists()
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("id_", [None, "x" * 201])
+def test_without_a_delivery_id_it_is_kept_and_not_read(system, id_):
+    response = send(system, PRODUCT[system], {DELIVERY[system]: id_})
+    assert unreadable(response) == ("invalid_event_id", DELIVERY[system].lower())
+    assert "merchant_delivery_id" not in DeadLetter.objects.get().attributes
+    assert not Listing.objects.exists()
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

@@ -15,7 +15,7 @@ STATEMENT = "SELECT %s::bigint + 1"
 
 @pytest.fixture(autouse=True)
 def _prepares(db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    settings.WORKER_PREPARES = True
+    settings.PREPARED_STATEMENTS = True
     monkeypatch.setattr(prepared._Ours, "possible", True)
     connection.close()
     yield
@@ -40,7 +40,7 @@ def test_a_statement_is_prepared_at_its_first_use_and_once() -> None:
 
 
 def test_nothing_is_prepared_where_it_is_switched_off(settings: Any) -> None:
-    settings.WORKER_PREPARES = False
+    settings.PREPARED_STATEMENTS = False
     assert [ask(n) for n in range(3)] == [1, 2, 3]
     assert known_to_the_server() == 0
 

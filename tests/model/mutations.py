@@ -24,7 +24,7 @@ from jobs.errors import LeaseLostError
 from jobs.frontier import Frontier
 from jobs.messages import Message, NewMessage
 from jobs.queue import Partition
-from pricing import rules, services
+from pricing import offers, rules
 from tests.model import redriving
 from tests.model import scenarios_around as around
 from tests.model import scenarios_claim as claims
@@ -199,9 +199,9 @@ def _rescue_by_id(self: lanes.EffectLane) -> None:
             cursor.execute(sql, [ids])
 
 
-def _insert_after_commit(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> list[Partition]:
+def _insert_after_commit(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> queue.Reached:
     transaction.on_commit(lambda: insert(messages, delay=delay))
-    return []
+    return list
 
 
 insert = queue.insert_messages
@@ -465,7 +465,7 @@ MUTATIONS = [
         "sequence drawn before the lock",
         "I5",
         around.prices_of_one_wine_draw_their_ids_one_after_another,
-        instead(services, "LOCK_WINES", services.LOCK_WINES.replace("FOR NO KEY UPDATE", "")),
+        instead(offers, "LOCK_WINES", offers.LOCK_WINES.replace("FOR NO KEY UPDATE", "")),
     ),
     # Redrive
     Mutation(

@@ -70,7 +70,7 @@ def test_a_key_is_shown_once_when_it_is_created(client, merchant):
     staff(client, "view_feedkey", "add_feedkey")
     page = add_key(client, merchant, note="nightly")
     text = KEY.search(page.content.decode()).group()
-    assert keys.authenticate(f"Bearer {text}", now=timezone.now()) == merchant
+    assert keys.authenticate(f"Bearer {text}", now=timezone.now())[0] == merchant
     key = FeedKey.objects.get()
     for address in (changelist(FeedKey), reverse("admin:pricing_feedkey_change", args=[key.pk])):
         shown = client.get(address).content.decode()
@@ -114,7 +114,7 @@ def act(client, model, action, row):
 def test_revoking_needs_its_permission_and_is_logged(client, merchant):
     key, text = keys.create_key(merchant=merchant, note="", now=timezone.now())
     act(staff(client, "view_feedkey"), FeedKey, "revoke", key)
-    assert keys.authenticate(f"Bearer {text}", now=timezone.now()) == merchant
+    assert keys.authenticate(f"Bearer {text}", now=timezone.now())[0] == merchant
     act(staff(client, "view_feedkey", "change_feedkey"), FeedKey, "revoke", key)
     with pytest.raises(keys.InvalidCredentialsError):
         keys.authenticate(f"Bearer {text}", now=timezone.now())

@@ -29,8 +29,8 @@ def test_a_key_lets_its_merchant_in(merchant):
     other = cast.merchant("083", "Merchant Y")
     _, text = make(merchant)
     _, others = make(other)
-    assert keys.authenticate(f"Bearer {text}", now=NOW) == merchant
-    assert keys.authenticate(f"bearer  {others}", now=NOW) == other
+    assert keys.authenticate(f"Bearer {text}", now=NOW)[0] == merchant
+    assert keys.authenticate(f"bearer  {others}", now=NOW)[0] == other
 
 
 def test_a_key_is_a_prefix_and_256_random_bits_of_which_only_the_hash_is_kept(merchant):
@@ -98,7 +98,7 @@ def test_unknown_wrong_revoked_and_expired_keys_cost_the_same_work(merchant, mon
 
 def test_a_key_expires_at_its_time(merchant):
     _, text = make(merchant, expires_at=NOW + DAY)
-    assert keys.authenticate(f"Bearer {text}", now=NOW + DAY - timedelta(seconds=1)) == merchant
+    assert keys.authenticate(f"Bearer {text}", now=NOW + DAY - timedelta(seconds=1))[0] == merchant
     with pytest.raises(keys.InvalidCredentialsError):
         keys.authenticate(f"Bearer {text}", now=NOW + DAY)
 
@@ -107,12 +107,12 @@ def test_rotation_has_two_keys_alive_and_no_third(merchant):
     first, old = make(merchant)
     _, new = make(merchant)
     for text in (old, new):
-        assert keys.authenticate(f"Bearer {text}", now=NOW) == merchant
+        assert keys.authenticate(f"Bearer {text}", now=NOW)[0] == merchant
     with pytest.raises(keys.TooManyKeysError, match=r"Merchant X has 2 live keys.*revoke"):
         make(merchant)
     assert keys.revoke_key(key=first, now=NOW)
     make(merchant)
-    assert keys.authenticate(f"Bearer {new}", now=NOW) == merchant
+    assert keys.authenticate(f"Bearer {new}", now=NOW)[0] == merchant
 
 
 def test_expired_keys_and_other_merchants_keys_do_not_count(merchant):
@@ -182,7 +182,7 @@ def run(*arguments):
 
 def test_the_command_prints_a_key_that_works(merchant):
     text = run("create_feed_key", merchant.id, "--note", "nightly", "--expires-in-days", "30").strip()
-    assert keys.authenticate(f"Bearer {text}", now=timezone.now()) == merchant
+    assert keys.authenticate(f"Bearer {text}", now=timezone.now())[0] == merchant
     key = FeedKey.objects.get()
     assert key.note == "nightly"
     assert key.expires_at - timezone.now() > timedelta(days=29)

@@ -4,8 +4,10 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
-from pricing import listings
+from pricing import listing_wines, listings
 from pricing.listings import Kept, MismatchError
 from pricing.matching import Ask, read_listing
 from pricing.models import HeldPrice, Listing, Offer
@@ -228,4 +230,27 @@ def test_suggestions_are_of_the_said_vintage_and_still_listed(merchant, wine):
     cast.wine("4418", vintage=2015)
     cast.wine("4419", name="La Dame de Montrose", retired_at=NOW)
     take(merchant, ask(VAGUE))
-    assert [each.wine_id for each in listings.suggestions(Listing.objects.get())] == [wine.pk]
+    assert [each.wine_id for each in listing_wines.suggestions(Listing.objects.get())] == [wine.pk]
+
+
+def test_suggestions_share_any_word_of_name_producer_or_region_and_are_few(merchant, wine):
+    for n in range(60):
+        cast.wine(f"{n}", name=f"Cuvée {n}", producer="Domaine Essai", region="Saint-Estèphe", vintage=2016)
+    cast.wine("far", name="Rioja Alta", producer="Bodega", region="Rioja", vintage=2016)
+    take(merchant, ask(VAGUE))
+    Listing.objects.update(name="saint estephe montrose", vintage=2016)
+    found = [each.wine_id for each in listing_wines.suggestions(Listing.objects.get(), most=100)]
+    assert found[0] == wine.pk
+    assert len(found) == listing_wines.MOST_RANKED
+    assert "wn_far" not in found
+
+
+def test_suggestions_are_found_by_an_index(merchant, wine):
+    take(merchant, ask(VAGUE))
+    with CaptureQueriesContext(connection) as queries:
+        listing_wines.suggestions(Listing.objects.get())
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")  # of a handful of wines it would read all
+        cursor.execute(f"EXPLAIN {queries[-1]['sql']}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "pricing_wine_by_words" in plan

@@ -158,7 +158,7 @@ def test_the_wines_are_locked_before_the_offers_are_read_and_any_message_id_is_d
         record(merchant, seen("189.00"))
     statements = [query["sql"] for query in queries]
     [lock] = [n for n, sql in enumerate(statements) if "ORDER BY id FOR NO KEY UPDATE" in sql]
-    [read] = [n for n, sql in enumerate(statements) if sql.startswith("SELECT") and 'FROM "pricing_offer"' in sql]
+    [read] = [n for n, sql in enumerate(statements) if sql.startswith("SELECT") and "FROM pricing_offer" in sql]
     [draw] = [n for n, sql in enumerate(statements) if "INSERT INTO jobs_message" in sql]
     assert lock < read < draw
 

@@ -5,7 +5,8 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pricing.listings import _wines_for, candidate
+from pricing.listing_state import candidate
+from pricing.listing_wines import wines_for
 from pricing.matching import read_listing
 from pricing.models import Wine
 from pricing.titles import ABBREVIATED, comparable
@@ -70,7 +71,7 @@ def test_listings_are_matched_by_a_look_at_each_index_and_no_wine_that_is_not_as
     for n in range(20):
         cast.wine(str(n), name=f"Cuvée {n}")
     listed = [read_listing("Cuvée 3 2016 75cl"), read_listing("Château Montrose Cuvée 4 2016 75cl")]
-    assert sorted(_wines_for(listed)) == ["wn_3", "wn_4"]
+    assert sorted(wines_for(listed)) == ["wn_3", "wn_4"]
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         query = Wine.objects.filter(names__overlap=["cuvee 3"], retired_at__isnull=True)

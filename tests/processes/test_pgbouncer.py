@@ -80,7 +80,7 @@ def test_two_workers_behind_a_transaction_pooler_apply_each_message_once(
             "manage.py",
             "run_worker",
             "strict",
-            **{**sandbox.environment, "DATABASE_URL": url, "WORKER_LISTEN": listen, "WORKER_PREPARES": prepares},
+            **{**sandbox.environment, "DATABASE_URL": url, "WORKER_LISTEN": listen, "PREPARED_STATEMENTS": prepares},
         )
         wait_until(lambda process=process: "worker.started" in processes.log(process), what="the worker starts")
     acknowledged: list[str] = []

@@ -50,7 +50,7 @@ def release_the_broken_adapter(merchant: Merchant, *, count: int = MESSAGES, bro
     for n, wine in enumerate(wines(count)):
         at = began + timedelta(seconds=20 * 60 * n / count)
         spoken_of = "wn_9999" if n < broken - 1 else wine.pk
-        attributes = raw_bodies.keep(merchant=merchant, received=_body(spoken_of, at), now=at)
+        attributes = raw_bodies.keep(merchant=merchant, received=_body(spoken_of, at), now=at)()
         if n == broken - 1 and broken:
             RawBody.objects.filter(pk=attributes["raw_body"]).delete()
         event_id = new_event_id()

@@ -6,48 +6,16 @@ feeds' tests get. To add an address: an entry in ENDPOINTS, its shapes in shapes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 
 from pricing.contract import TIME_PATTERN
-from pricing.feeds import canonical, catalogue_views, cloudevents, formats, shopify, standard_webhooks, woocommerce
-from pricing.feeds.described.shapes import Schema
-
-# --- Who may send ----------------------------------------------------------------------------------------------
+from pricing.feeds import canonical, catalogue_views, cloudevents, formats, shopify, woocommerce
+from pricing.feeds.described.endpoint import KEY, SHOPIFY, SIGNED, WOOCOMMERCE, Body, Endpoint, Parameter
+from pricing.feeds.described.shape import Schema
 
 _MINUTES = f"{settings.FEED_SIGNATURE_TOLERANCE.total_seconds() / 60:g}"
-KEY, SIGNED, SHOPIFY, WOOCOMMERCE = "feedKey", "standardWebhooks", "shopify", "woocommerce"
-SECURITY: dict[str, Schema] = {
-    KEY: {
-        "type": "http",
-        "scheme": "bearer",
-        "bearerFormat": "wck_<8 letters>_<secret>",
-        "description": "Your feed key, never in an address.",
-    },
-    SIGNED: {
-        "type": "apiKey",
-        "in": "header",
-        "name": "webhook-signature",
-        "description": "Standard Webhooks (https://www.standardwebhooks.com): `v1,` and the base64 of HMAC-SHA256 over "
-        f"`<webhook-id>.<webhook-timestamp>.<body>`; up to {standard_webhooks.MOST_SIGNATURES} with a space between. "
-        "An `Authorization` header, if there is one, counts instead.",
-    },
-    SHOPIFY: {
-        "type": "apiKey",
-        "in": "header",
-        "name": shopify.SIGNATURE,
-        "description": "The base64 of HMAC-SHA256 over the body, as Shopify signs it.",
-    },
-    WOOCOMMERCE: {
-        "type": "apiKey",
-        "in": "header",
-        "name": woocommerce.SIGNATURE,
-        "description": "The base64 of HMAC-SHA256 over the body, as WooCommerce signs it.",
-    },
-}
 
 # --- What is refused, in the order in which it is checked ------------------------------------------------------
 
@@ -58,49 +26,15 @@ _THEN = ("rate_limited", "unsupported_media_type")
 _JSON = ("invalid_encoding", "invalid_json", "duplicate_key", "too_deep", "forbidden_character", "expected_object")
 _PRICES = ("invalid_price", "invalid_time", "time_out_of_range", "batch_too_large", "invalid_event_id", "id_conflict")
 _OBSERVED = ("invalid_observations", "invalid_cloudevent", "invalid_wine_id", "invalid_currency", "unknown_wine")
+_SAID = ("invalid_tax", "invalid_withdrawn")
 _BODY = (*_FIRST, *_LENGTH, *_ALLOWED_IN, *_THEN)
-_CANONICAL_REFUSALS = (*_BODY, "key_in_address", "forbidden_feed", *_JSON, *_PRICES, *_OBSERVED, "unavailable")
+_CANONICAL_REFUSALS = (*_BODY, "key_in_address", "forbidden_feed", *_JSON, *_PRICES, *_OBSERVED, *_SAID, "unavailable")
 # What a shop signs and we cannot read is no refusal: see UNREADABLE in refusals.py.
-_SHOP_REFUSALS = (*_BODY, "invalid_event_id", "unavailable")
+_SHOP_REFUSALS = (*_FIRST, *_LENGTH, *_ALLOWED_IN, "rate_limited", "unavailable")
 _FILE_REFUSALS = (*_BODY, "key_in_address", "invalid_name", "invalid_time", "time_out_of_range", "unavailable")
 _REPORT_REFUSALS = (*_FIRST, *_ALLOWED_IN, "key_in_address", "rate_limited", "unknown_file", "unavailable")
 
-
-@dataclass(frozen=True)
-class Parameter:
-    """A header, or a part of the address."""
-
-    name: str
-    description: str
-    schema: Schema
-    place: str = "header"
-    required: bool = False
-
-
-@dataclass(frozen=True)
-class Body:
-    """What may come under one media type: the name of a schema, or of several, and an example, if it can be shown."""
-
-    schemas: tuple[str, ...]
-    example: Any = None
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """`credentials`: any one of them lets in. `answers`: status → name of a schema and words. `refusals`: codes."""
-
-    name: str
-    path: str
-    summary: str
-    description: str
-    credentials: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
-    bodies: Mapping[str, Body]
-    answers: Mapping[int, tuple[str, str]]
-    refusals: tuple[str, ...]
-    methods: tuple[str, ...] = ("POST",)
-    unsigned_bodies: frozenset[str] = field(default_factory=frozenset)  # media types that need no credentials
-
+# --- What the addresses share -----------------------------------------------------------------------------------
 
 _TIME: Schema = {"type": "string", "pattern": TIME_PATTERN}
 _PRINTABLE: Schema = {"type": "string", "minLength": 1, "maxLength": canonical.LONGEST_DELIVERY_ID}

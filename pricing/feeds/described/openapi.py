@@ -8,8 +8,10 @@ from typing import Any
 
 from django.conf import settings
 
-from pricing.feeds.described.endpoints import ENDPOINTS, SECURITY, Body, Endpoint, Parameter
-from pricing.feeds.described.shapes import SCHEMAS, Schema
+from pricing.feeds.described.endpoint import SECURITY, Body, Endpoint, Parameter
+from pricing.feeds.described.endpoints import ENDPOINTS
+from pricing.feeds.described.shape import Schema
+from pricing.feeds.described.shapes import SCHEMAS
 from pricing.feeds.refusals import REFUSALS
 
 VERSION = "1.1.0"

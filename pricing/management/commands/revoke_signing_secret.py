@@ -1,25 +1,16 @@
 """`manage.py revoke_signing_secret NAME`: stop a signing secret from working, at once."""
 
-from argparse import ArgumentParser
-from typing import Any
+from datetime import datetime
 
-from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
-
+from pricing.management.credentials import RevokeCommand
 from pricing.models import SigningSecret
 from pricing.signing import revoke_secret
 
 
-class Command(BaseCommand):
+class Command(RevokeCommand):
     help = "Revoke the signing secret that list_signing_secrets shows under this name."
+    model = SigningSecret
+    called, named = "signing secret", "name"
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("prefix", metavar="NAME")
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        secret = SigningSecret.objects.filter(prefix=options["prefix"]).first()
-        if secret is None:
-            raise CommandError(f"No signing secret has the name {options['prefix']}.")
-        if not revoke_secret(secret=secret, now=timezone.now()):
-            raise CommandError("That secret was revoked before.")
-        self.stdout.write(f"Revoked {secret.prefix} of {secret.merchant_id}.")
+    def stop(self, credential: SigningSecret, now: datetime) -> bool:
+        return revoke_secret(secret=credential, now=now)
