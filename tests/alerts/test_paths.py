@@ -34,8 +34,10 @@ numbers = count(1)
 MERCHANTS = ("082", "083")
 # Few prices, so that they meet: around the target of 100, and a twentieth below one another.
 CENTS = st.sampled_from([15_000, 10_001, 10_000, 9_990, 9_500, 9_499, 9_100, 9_000, 8_000])
+# Most prices are seen before the next one comes; what is superseded comes by the plain ones.
+SEEN = st.tuples(st.just("seen"), st.sampled_from(MERCHANTS), CENTS)
 STEPS = st.one_of(
-    st.tuples(st.just("price"), st.sampled_from(MERCHANTS), CENTS),
+    *[SEEN] * 6,
     st.tuples(st.just("price"), st.sampled_from(MERCHANTS), CENTS),
     st.tuples(st.just("late"), st.sampled_from(MERCHANTS), CENTS),
     st.tuples(st.just("leave"), st.sampled_from(MERCHANTS), st.none()),
@@ -68,6 +70,7 @@ class Path:
         self.clock += timedelta(minutes=1)
         acts: dict[str, Callable[[], object]] = {
             "price": lambda: self._observe(one, two, self.at),
+            "seen": lambda: (self._observe(one, two, self.at), self.handle(batch=200, hours=0)),
             "late": lambda: self._observe(one, two, self.at - timedelta(days=50)),
             "leave": lambda: availability.withdraw(
                 merchant=_shop(one), wine_ids=[self.wine.pk], at=self.at, why="gone", now=self.clock
@@ -152,7 +155,7 @@ def _seen(message: Any) -> Seen:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(steps=st.lists(STEPS, min_size=4, max_size=24))
+@given(steps=st.lists(STEPS, min_size=8, max_size=24))
 def test_alerts_say_what_the_reference_says_on_any_path(steps: list[tuple[Any, Any, Any]]) -> None:
     with patch("django.conf.settings.ALERT_COOLDOWN", QUIET):
         path = Path()
