@@ -56,7 +56,7 @@ def test_a_price_becomes_history_an_alert_and_a_mail() -> None:
     assert sent.subject == "Ch. Montrose 2016 is $154.00 at Merchant X, below your $160.00"
     (event_id,) = answer["event_ids"]
     consumers = ProcessedMessage.objects.filter(event_id=event_id).values_list("consumer_name", flat=True)
-    assert set(consumers) == {"price-history", "alert-matching"}
+    assert set(consumers) == {"price-history", "alert-matching", "search-index", "analytics-rollup"}
     assert Notification.objects.get(event_id=event_id).state == "sent"
     assert not Delivery.objects.exists()
 
