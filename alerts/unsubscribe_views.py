@@ -1,4 +1,4 @@
-"""The pages behind the links in the mails: GET shows and changes nothing, POST acts, and again undoes. No cookie needed.
+"""The pages behind the links in the mails: GET shows and changes nothing, POST acts or undoes. No cookie is needed.
 
 Whoever has the link may use it, signed in or not; so it is the link that is checked, and CSRF tokens would add nothing
 but the cookie that a mailbox's one-click request cannot have (RFC 8058).

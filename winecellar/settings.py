@@ -59,6 +59,16 @@ WORKER_GRACE = timedelta(seconds=20)
 HANDLER_TIME_LIMIT = timedelta(seconds=25)
 # An effect outside our Postgres that takes longer hangs; the worker is replaced, for a thread cannot be ended.
 EXTERNAL_TIME_LIMIT = timedelta(seconds=60)
+# A breaker for another side (the mail provider): after so many failures with no more successes since the first ...
+BREAKER_FAILURES = 5
+BREAKER_MEMORY = timedelta(minutes=2)  # ... a failure being forgotten after so long without another ...
+# ... only one effect at a time is tried, over all workers, after a random wait around 5, 10, 20, 40 s, then a minute:
+# an outage of half an hour costs some forty tries, and its end is found within a minute.
+BREAKER_FIRST_WAIT = timedelta(seconds=5)
+BREAKER_LONGEST_WAIT = timedelta(minutes=1)
+# A delivery that fails since the other side is away is charged no receive, for so long: no provider was away longer.
+AWAY_PATIENCE = timedelta(days=1)
+AWAY_LONGEST_WAIT = timedelta(minutes=5)  # between its tries, where the other side is well but not for this one
 # A worker that has not shown a sign of life for so long is killed and replaced by its supervisor.
 WORKER_WATCHDOG = timedelta(seconds=60)
 # A message type this worker has no handler for (old code, new message) is put back for so long, uncharged.
