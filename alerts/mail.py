@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from unicodedata import category
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from alerts import unsubscribe
 from alerts.models import Notification
-from jobs.smtp import stable_message_id
+from alerts.unsubscribe import Scope, Wish
+from jobs.mail.transport import stable_message_id
 
 
 def message_id(notification: Notification) -> str:
@@ -19,9 +23,13 @@ def message_id(notification: Notification) -> str:
 
 
 def compose(notification: Notification) -> EmailMultiAlternatives:
-    """The mail with its text and HTML parts; the alert, its wine and its user must be loaded."""
+    """The mail with its text and HTML parts; the alert, its wine and its user must be loaded.
+
+    The same bytes each time, since a provider that knows the key compares: nothing here may say when it was made.
+    """
     alert = notification.alert
     wine = alert.wine
+    this_alert, all_alerts = Wish(Scope.ALERT, alert.user_id, alert.pk), Wish(Scope.ALERTS, alert.user_id)
     context = {
         "wine": wine,
         "merchant": notification.merchant_name,
@@ -34,10 +42,11 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
         "name": alert.user.get_short_name(),
         "wine_url": settings.SITE_URL + reverse("wine", args=[wine.pk]),
         "alert_url": settings.SITE_URL + reverse("alert", args=[alert.pk]),
-        "promise_minutes": int(settings.ALERT_PROMISE.total_seconds() // 60),
+        "stop_url": unsubscribe.link(this_alert),
+        "stop_all_url": unsubscribe.link(all_alerts),
     }
     mail = EmailMultiAlternatives(
-        subject=_one_line("{wine} is {new_price} at {merchant}, {relation} your {target}".format(**context)),
+        subject=subject("{wine}", " is {new_price} at {merchant}, {relation} your {target}", context),
         body=render_to_string("alerts/mail/alert.txt", context),
         from_email=settings.MAIL_FROM,
         to=[alert.user.email],
@@ -46,6 +55,7 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
             "X-Winecellar-Event-ID": notification.event_id,
             "X-Winecellar-Alert-ID": str(notification.alert_id),
             "Auto-Submitted": "auto-generated",
+            **unsubscribe.headers(this_alert),
         },
     )
     mail.attach_alternative(render_to_string("alerts/mail/alert.html", context), "text/html")
@@ -64,6 +74,21 @@ def _change(old: Decimal | None, new: Decimal) -> str | None:
     return f"{percent:.1f} % {'less' if new < old else 'more'}"
 
 
-def _one_line(text: str) -> str:
-    """A header's text: a newline in a wine's name must not end the header, nor stop the queue."""
-    return " ".join(text.split())
+def subject(name: str, rest: str, context: Mapping[str, object]) -> str:
+    """A subject of one line: whatever is in a wine's name, it cannot end the header, nor turn the line's direction, nor
+    push out what the mail is about. The name is shortened, and the rest only where it alone is too long."""
+    said = one_line(rest.format(**context))[: settings.MAIL_SUBJECT_LONGEST]
+    room = max(settings.MAIL_SUBJECT_LONGEST - len(said), 0)
+    named = one_line(name.format(**context))
+    if len(named) > room:
+        named = named[: max(room - 1, 0)].rstrip() + "…"
+    return named + (" " if rest.startswith(" ") else "") + said
+
+
+def one_line(text: str) -> str:
+    """Without what is not seen: line ends of every sort, controls, and marks that reverse what follows (bidi)."""
+    return " ".join("".join(" " if category(c) in UNSEEN else c for c in text).split())
+
+
+# Controls, surrogates, private use, unassigned; and formats, the bidi marks and zero-width letters among them.
+UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

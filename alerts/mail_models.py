@@ -43,6 +43,7 @@ class Suppression(models.Model):
     # The provider's name for what happened, since it says everything twice; empty where it has none.
     event_id = models.CharField(max_length=200, blank=True)
     lifted_at = models.DateTimeField(null=True, blank=True, help_text="When the person said that it works again.")
+    lift_again_at = models.DateTimeField(null=True, blank=True, help_text="Not before may they say so again.")
 
     class Meta:
         constraints = (

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from alerts import unsubscribe_views, views
+from alerts import address_views, bounces, unsubscribe_views, views
 
 urlpatterns = [
     path("wines/<str:wine_id>", views.wine_page, name="wine"),
@@ -13,4 +13,6 @@ urlpatterns = [
     path("alerts/<int:pk>/resume", views.alert_resume, name="alert-resume"),
     path("alerts/<int:pk>/delete", views.alert_delete, name="alert-delete"),
     path("unsubscribe/<str:key>", unsubscribe_views.unsubscribe, name="unsubscribe"),
+    path("account/address/works", address_views.works, name="address-works"),
+    *(path(f"mail/reports/{name}", view) for name, view in bounces.REPORTS.items()),
 ]

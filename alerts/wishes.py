@@ -32,7 +32,7 @@ def standing(wish: Wish) -> Standing | None:
     """None where nothing is left that could send mail: the alert, or the account, is gone."""
     if wish.scope is Scope.ALERT:
         alert = _alert(wish)
-        return alert and Standing(alert.state == Alert.State.PAUSED, alert)
+        return Standing(alert.state == Alert.State.PAUSED, alert) if alert else None
     if not get_user_model().objects.filter(pk=wish.user_id, is_active=True).exists():
         return None
     column = COLUMNS[wish.scope]
@@ -62,4 +62,5 @@ def undo(wish: Wish) -> None:
 
 
 def _alert(wish: Wish) -> Alert | None:
+    assert wish.alert_id is not None
     return Alert.objects.filter(pk=wish.alert_id, user_id=wish.user_id).select_related("wine").first()

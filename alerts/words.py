@@ -37,3 +37,7 @@ def target_changed(target: Decimal, *, paused: bool, confirmed: bool) -> str:
 
 PAUSED = "Alert paused. You will hear nothing about it until you resume it."
 DELETED = "Alert deleted. You will hear nothing more about it."
+ADDRESS_WORKS = "Mail goes to {email} again."
+ADDRESS_WORKS_TOO_SOON = (
+    "You said so less than a day ago, and mail came back since. Look what is wrong with it, or use another address."
+)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import environ
 
-from winecellar import embedded
+from winecellar import embedded, mail_provider
 from winecellar.logs import configure_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -156,7 +156,10 @@ CATALOGUE_ABANDONED_AFTER = timedelta(days=1)  # nobody sends a file for longer
 ALERTS_PER_USER = 5_000
 MAIL_BATCH = 40
 MAIL_AT_ONCE = 8  # sends in flight per worker process
-MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight seconds, then fail
+MAIL_TIMEOUT = timedelta(seconds=10)  # a whole exchange; the provider's brownouts hang for eight seconds, then fail
+MAIL_SUBJECT_LONGEST = 160  # letters: what phones show of it is less, and encoded it stays far below 998 bytes a line
+# How often somebody may say that an address works again which had sent mail back: each time we try costs reputation.
+ADDRESS_WORKS_EVERY = timedelta(days=1)
 
 # --- Cellars --------------------------------------------------------------------------------------------------
 
@@ -219,6 +222,7 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "allauth.account",
     "allauth.mfa",
+    "anymail",
     "jobs",
     "pricing",
     "alerts",
@@ -345,13 +349,16 @@ WHITENOISE_USE_FINDERS = not PRODUCTION
 MAIL_FROM = env.str("MAIL_FROM", default="Winecellar <alerts@winecellar.example>")
 DEFAULT_FROM_EMAIL = MAIL_FROM
 SERVER_EMAIL = MAIL_FROM
-# smtp://user:password@host:587/?tls=true, or any other URL that django-environ knows.
-_email = env.email_url("EMAIL_URL", default="" if PRODUCTION else "consolemail://")
-EMAIL_BACKEND = _email["EMAIL_BACKEND"]
-EMAIL_HOST, EMAIL_PORT = _email.get("EMAIL_HOST") or "localhost", _email.get("EMAIL_PORT") or 25
-EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email.get("EMAIL_HOST_USER") or "", _email.get("EMAIL_HOST_PASSWORD") or ""
-EMAIL_USE_TLS, EMAIL_USE_SSL = _email.get("EMAIL_USE_TLS", False), _email.get("EMAIL_USE_SSL", False)
-EMAIL_TIMEOUT = MAIL_TIMEOUT.total_seconds()
+# A mail server or a provider's API: smtp://user:password@host:587/?tls=true, resend://key@ … (mail_provider.py).
+EMAIL_URL = env.str("EMAIL_URL", default="" if PRODUCTION else "consolemail://")
+_mail = mail_provider.read(EMAIL_URL, timeout=MAIL_TIMEOUT.total_seconds())
+EMAIL_BACKEND, ANYMAIL, EMAIL_TIMEOUT = _mail["EMAIL_BACKEND"], _mail["ANYMAIL"], _mail["EMAIL_TIMEOUT"]
+EMAIL_HOST, EMAIL_PORT = _mail.get("EMAIL_HOST", "localhost"), _mail.get("EMAIL_PORT", 25)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_USER", ""), _mail.get("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMAIL_USE_SSL", False)
+# What the provider's reports of bounces and complaints are known by. Resend: the whsec_… that it shows; Postmark:
+# user:password, as in the webhook's address. Without it no report is believed.
+MAIL_WEBHOOK_SECRET = env.str("MAIL_WEBHOOK_SECRET", default="")
 
 # A feed's own limit is checked by its view, which also answers in the feed's error shape.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * FEED_MAX_BODY_BYTES

@@ -11,7 +11,7 @@ from django.core import mail
 from django.core.mail import EmailMultiAlternatives
 from django.core.mail.backends import locmem
 
-from alerts.models import Alert, Notification
+from alerts.models import Alert, Notification, Suppression
 from jobs.models import DeadLetter, Delivery
 from jobs.worker import drain
 from tests.cast import alert, merchant, person, price, wine
@@ -78,27 +78,39 @@ def test_the_message_id_is_the_same_on_every_try(monkeypatch: pytest.MonkeyPatch
     assert Notification.objects.get().state == "sent"
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (smtplib.SMTPRecipientsRefused({"a": (550, b"no such user")}), "recipient refused: 550"),
-        (smtplib.SMTPDataError(554, b"rejected"), "mail server: 554"),
-    ],
-)
-def test_a_refusal_for_good_is_a_dead_letter_at_once_without_the_address(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
-) -> None:
-    alert("160.00")
-    price("154.00")
-
+def refuse_with(patch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(self: Any, messages: Any) -> int:
         raise error
 
-    monkeypatch.setattr(locmem.EmailBackend, "send_messages", refuse)
+    patch.setattr(locmem.EmailBackend, "send_messages", refuse)
+
+
+def test_a_refusal_for_good_is_a_dead_letter_at_once_without_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    alert("160.00")
+    price("154.00")
+    refuse_with(monkeypatch, smtplib.SMTPDataError(554, b"rejected: alice@winecellar.example"))
     drain()
     letter = DeadLetter.objects.get()
-    assert (letter.subscription_name, letter.receive_count, letter.reason) == ("notification-delivery", 1, reason)
+    said = (letter.subscription_name, letter.receive_count, letter.reason)
+    assert said == ("notification-delivery", 1, "mail server: 554")
     assert "@" not in letter.reason
+
+
+def test_an_address_refused_for_good_is_told_to_its_person_and_gets_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not a message that an operator could mend."""
+    alert("160.00")
+    price("154.00")
+    with monkeypatch.context() as patch:
+        refuse_with(patch, smtplib.SMTPRecipientsRefused({"a": (550, b"no such user")}))
+        drain()
+    assert not DeadLetter.objects.exists()
+    assert Notification.objects.get().state == "refused"
+    assert (Suppression.objects.get().address, Suppression.objects.get().why) == ("alice@winecellar.example", "bounced")
+    alert("150.00")
+    alert("150.00", owner="bob")
+    price("140.00", minutes=1)
+    drain()
+    assert [message.to for message in mail.outbox] == [["bob@winecellar.example"]]
 
 
 @pytest.mark.parametrize(

@@ -123,10 +123,8 @@ def test_nothing_is_counted_while_nothing_has_failed() -> None:
 def test_the_counts_stay_small_and_a_breaker_that_is_open_knows_when_it_is_tried(course: list[bool]) -> None:
     state = State()
     for number, well in enumerate(course):
-        if well:
-            state = after_success(state, count=1, token=None, limits=LIMITS)
-        else:
-            state = fail(state, at=number * S)
+        said = after_success(state, count=1, token=None, limits=LIMITS)
+        state = said if well else fail(state, at=number * S)
         assert state.failed + state.succeeded <= REMEMBERED * LIMITS.failures
         assert state.is_open is (state.probe_at is not None)
 
