@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from unicodedata import category
 
@@ -46,7 +45,7 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
         "stop_all_url": unsubscribe.link(all_alerts),
     }
     mail = EmailMultiAlternatives(
-        subject=subject("{wine}", " is {new_price} at {merchant}, {relation} your {target}", context),
+        subject=subject(str(wine), "is {new_price} at {merchant}, {relation} your {target}".format(**context)),
         body=render_to_string("alerts/mail/alert.txt", context),
         from_email=settings.MAIL_FROM,
         to=[alert.user.email],
@@ -74,15 +73,12 @@ def _change(old: Decimal | None, new: Decimal) -> str | None:
     return f"{percent:.1f} % {'less' if new < old else 'more'}"
 
 
-def subject(name: str, rest: str, context: Mapping[str, object]) -> str:
-    """A subject of one line: whatever is in a wine's name, it cannot end the header, nor turn the line's direction, nor
-    push out what the mail is about. The name is shortened, and the rest only where it alone is too long."""
-    said = one_line(rest.format(**context))[: settings.MAIL_SUBJECT_LONGEST]
-    room = max(settings.MAIL_SUBJECT_LONGEST - len(said), 0)
-    named = one_line(name.format(**context))
-    if len(named) > room:
-        named = named[: max(room - 1, 0)].rstrip() + "…"
-    return named + (" " if rest.startswith(" ") else "") + said
+def subject(name: str, says: str) -> str:
+    """One line: whatever is in a wine's name, it cannot end the header, nor turn the line's direction, nor push out what
+    the mail says. The name is shortened first."""
+    name, says = one_line(name), one_line(says)[: settings.MAIL_SUBJECT_LONGEST - 2]
+    room = settings.MAIL_SUBJECT_LONGEST - len(says) - 1
+    return f"{name if len(name) <= room else name[: room - 1].rstrip() + '…'} {says}"
 
 
 def one_line(text: str) -> str:

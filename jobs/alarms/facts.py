@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db.models import Max
 
 from jobs import catalog
-from jobs.alarms.rules import JobFacts, LetterFacts, Limits, RunFacts
-from jobs.models import JobRun, Process, ScheduledJob
+from jobs.alarms.rules import AwayFacts, JobFacts, LetterFacts, Limits, RunFacts
+from jobs.models import Breaker, JobRun, Process, ScheduledJob
 from jobs.schedule import cron
 from jobs.schedule.declared import Job
 
@@ -29,6 +29,7 @@ def limits() -> Limits:
         letters_page_after=settings.DEAD_LETTER_PAGE_AFTER,
         letters_kept=settings.DEAD_LETTER_RETENTION,
         letters_warn_expiry=settings.DEAD_LETTER_WARN_EXPIRY,
+        away_page_after=settings.ALERT_PROMISE,
     )
 
 
@@ -74,3 +75,8 @@ def beats() -> dict[str, datetime]:
 
 def letters() -> list[LetterFacts]:
     return [LetterFacts(*row) for row in catalog.undecided_dead_letters()]
+
+
+def open_breakers() -> list[AwayFacts]:
+    rows = Breaker.objects.filter(opened_at__isnull=False)
+    return [AwayFacts(row.name, row.opened_at, row.reason) for row in rows if row.opened_at]

@@ -42,6 +42,7 @@ class Limits:
     letters_page_after: timedelta
     letters_kept: timedelta
     letters_warn_expiry: timedelta
+    away_page_after: timedelta
 
 
 # --- Jobs -------------------------------------------------------------------------------------------------------
@@ -166,6 +167,27 @@ def judge_letters(letters: Iterable[LetterFacts], now: datetime, limits: Limits)
         if age > limits.letters_kept - limits.letters_warn_expiry:
             gone = utc(facts.oldest + limits.letters_kept)
             yield Condition("dead-letters-expiring", facts.subscription, Severity.WARN, f"{waiting}; it goes {gone}.")
+
+
+# --- Other sides ------------------------------------------------------------------------------------------------
+
+AWAY_ALARMS = ("provider-away",)
+
+
+@dataclass(frozen=True)
+class AwayFacts:
+    """A breaker that is open."""
+
+    name: str
+    since: datetime
+    reason: str
+
+
+def judge_away(open_breakers: Iterable[AwayFacts], now: datetime, limits: Limits) -> Iterator[Condition]:
+    for facts in open_breakers:
+        if now - facts.since > limits.away_page_after:
+            summary = f"Away since {utc(facts.since)}; the last try: {facts.reason}. Nothing is lost, it waits."
+            yield Condition("provider-away", facts.name, Severity.PAGE, summary)
 
 
 # --- An incident's life -----------------------------------------------------------------------------------------

@@ -5,15 +5,17 @@ The clock is the database's: what is to come due is moved back in its rows, minu
 
 from collections.abc import Iterator
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 from django.core import mail
 from django.core.mail.backends import locmem
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from jobs import breaker, lanes
+from jobs import lanes
 from jobs.breaker import Breaker, Gate
 from jobs.models import Breaker as BreakerRow
 from jobs.models import DeadLetter, Delivery, LoggedMessage
@@ -140,9 +142,13 @@ def test_an_operator_may_close_it(provider: Provider) -> None:
     asked = Breaker("one")
     asked.failed("429", retry_after=3_600, token=None)
     assert asked.gate() is Gate.SHUT
-    assert breaker.close("one")
+    told = StringIO()
+    call_command("subscriptions", stdout=told)
+    assert "one is away since" in told.getvalue()
+    call_command("subscriptions", "retry", "one", stdout=StringIO())
     assert asked.gate() is Gate.CLOSED
-    assert not breaker.close("another")
+    with pytest.raises(CommandError, match="Nothing is known to be away by the name of another"):
+        call_command("subscriptions", "retry", "another")
 
 
 def test_while_all_is_well_nothing_is_written(provider: Provider) -> None:
