@@ -74,8 +74,8 @@ def _change(old: Decimal | None, new: Decimal) -> str | None:
 
 
 def subject(name: str, says: str) -> str:
-    """One line: whatever is in a wine's name, it cannot end the header, nor turn the line's direction, nor push out what
-    the mail says. The name is shortened first."""
+    """One line: whatever is in a wine's name, it cannot end the header, nor turn the line's direction, nor push out
+    what the mail says. The name is shortened first."""
     name, says = one_line(name), one_line(says)[: settings.MAIL_SUBJECT_LONGEST - 2]
     room = settings.MAIL_SUBJECT_LONGEST - len(says) - 1
     return f"{name if len(name) <= room else name[: room - 1].rstrip() + '…'} {says}"

@@ -32,7 +32,7 @@ class Taken:
         self._log, self._take = log, take
         self._lock = threading.Lock()
         lines = log.read_text().splitlines() if log.exists() else []
-        self._digests = {line["key"]: line["digest"] for line in map(json.loads, lines)}
+        self._digests: dict[str, str] = {line["key"]: line["digest"] for line in map(json.loads, lines)}
 
     def take(self, key: str, body: bytes, mail: dict[str, Any]) -> bool:
         """Take it, or know it already; False where the key belongs to another mail."""
