@@ -3,7 +3,10 @@
 The clock is the database's: what is to come due is moved back in its rows, minute after minute, as time would.
 """
 
+import smtplib
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -136,6 +139,42 @@ def test_one_probe_at_a_time_over_all_workers_and_a_lost_one_is_made_by_another(
     assert first.gate() is Gate.SHUT, "the word of whoever lost the probe is not heard"
     second.succeeded(1, token=heir)
     assert (first.gate(), second.gate()) == (Gate.CLOSED, Gate.CLOSED)
+
+
+def test_of_many_workers_that_ask_at_once_one_may_probe(provider: Provider) -> None:
+    for _ in range(5):
+        Breaker("one").failed("away", retry_after=0, token=None)
+    let_pass(timedelta(minutes=1))
+    barrier = threading.Barrier(8)
+
+    def ask() -> int | None:
+        try:
+            asking = Breaker("one")
+            asking.gate()
+            barrier.wait(20)
+            return asking.take_probe()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(ask) for _ in range(8)]
+    assert sum(answer.result() is not None for answer in asked) == 1
+
+
+def test_a_probe_that_is_answered_in_any_way_finds_the_provider_well(provider: Provider) -> None:
+    """The mail itself may be refused; whoever refuses is there."""
+    mails_to_send(12)
+    provider.error = TimeoutError()
+    drain(["notification-delivery"])
+    assert BreakerRow.objects.get().opened_at
+    provider.error = smtplib.SMTPDataError(554, b"not this one")
+    wait_for_end()
+    drain(["notification-delivery"])
+    provider.error = None
+    wait_for_end()
+    drain(["notification-delivery"])
+    assert not BreakerRow.objects.get().opened_at
+    assert not waiting().exists()
 
 
 def test_an_operator_may_close_it(provider: Provider) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 from winecellar.demo.mail_script import Behaviour, Script
 
 LARGEST = 2_000_000
+DRIP_SECONDS = 0.2  # between two bytes: no read's timeout is met
 Take = Callable[[dict[str, Any]], None]
 
 
@@ -120,7 +121,7 @@ class _Api(BaseHTTPRequestHandler):
         for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 600\r\n\r\n" + b" " * 600:
             self.wfile.write(bytes([byte]))
             self.wfile.flush()
-            time.sleep(1.0)
+            time.sleep(DRIP_SECONDS)
 
     def log_message(self, format: str, *args: object) -> None:
         """The log of what was taken is enough."""

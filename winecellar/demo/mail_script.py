@@ -3,7 +3,7 @@
     hang:8            says nothing for eight seconds, takes nothing, answers 503
     taken-hang:8      takes the mail, then says nothing for eight seconds
     429:30            too many requests, Retry-After 30; likewise 500, 503 and any other status, the seconds optional
-    drip              takes the mail and answers a byte a second
+    drip              takes the mail and answers a few bytes a second, for minutes
     reset, taken-reset   cuts the connection before or after it takes the mail
     garbage           takes the mail and answers what is no JSON
     ok                takes the mail and says so
