@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from unicodedata import category
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from alerts import words
+from alerts import unsubscribe, words
 from alerts.models import Notification
 from alerts.money import said
-from jobs.smtp import stable_message_id
+from alerts.unsubscribe import Scope, Wish
+from jobs.mail.transport import stable_message_id
 
 
 def message_id(notification: Notification) -> str:
@@ -21,9 +23,13 @@ def message_id(notification: Notification) -> str:
 
 
 def compose(notification: Notification) -> EmailMultiAlternatives:
-    """The mail with its text and HTML parts; the alert, its wine and its user must be loaded."""
+    """The mail with its text and HTML parts; the alert, its wine and its user must be loaded.
+
+    The same bytes each time, since a provider that knows the key compares: nothing here may say when it was made.
+    """
     alert = notification.alert
     wine = alert.wine
+    this_alert, all_alerts = Wish(Scope.ALERT, alert.user_id, alert.pk), Wish(Scope.ALERTS, alert.user_id)
     context = {
         "wine": wine,
         "merchant": notification.merchant_name,
@@ -37,10 +43,11 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
         "name": alert.user.get_short_name(),
         "wine_url": settings.SITE_URL + reverse("wine", args=[wine.pk]),
         "alert_url": settings.SITE_URL + reverse("alert", args=[alert.pk]),
-        "promise_minutes": int(settings.ALERT_PROMISE.total_seconds() // 60),
+        "stop_url": unsubscribe.link(this_alert),
+        "stop_all_url": unsubscribe.link(all_alerts),
     }
     mail = EmailMultiAlternatives(
-        subject=_one_line("{wine} is {new_price} at {merchant}, {news}".format(**context)),
+        subject=subject(str(wine), "is {new_price} at {merchant}, {news}".format(**context)),
         body=render_to_string("alerts/mail/alert.txt", context),
         from_email=settings.MAIL_FROM,
         to=[alert.user.email],
@@ -49,6 +56,7 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
             "X-Winecellar-Event-ID": notification.event_id,
             "X-Winecellar-Alert-ID": str(notification.alert_id),
             "Auto-Submitted": "auto-generated",
+            **unsubscribe.headers(this_alert),
         },
     )
     mail.attach_alternative(render_to_string("alerts/mail/alert.html", context), "text/html")
@@ -71,6 +79,18 @@ def _change(old: Decimal | None, new: Decimal) -> str | None:
     return f"{percent:.1f} % {'less' if new < old else 'more'}"
 
 
-def _one_line(text: str) -> str:
-    """A header's text: a newline in a wine's name must not end the header, nor stop the queue."""
-    return " ".join(text.split())
+def subject(name: str, says: str) -> str:
+    """One line: whatever is in a wine's name, it cannot end the header, nor turn the line's direction, nor push out
+    what the mail says. The name is shortened first."""
+    name, says = one_line(name), one_line(says)[: settings.MAIL_SUBJECT_LONGEST - 2]
+    room = settings.MAIL_SUBJECT_LONGEST - len(says) - 1
+    return f"{name if len(name) <= room else name[: room - 1].rstrip() + '…'} {says}"
+
+
+def one_line(text: str) -> str:
+    """Without what is not seen: line ends of every sort, controls, and marks that reverse what follows (bidi)."""
+    return " ".join("".join(" " if category(c) in UNSEEN else c for c in text).split())
+
+
+# Controls, surrogates, private use, unassigned; and formats, the bidi marks and zero-width letters among them.
+UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

@@ -1,4 +1,4 @@
-"""The notification-delivery subscription: the mails that matching decided on. jobs/smtp.py hands them over.
+"""The notification-delivery subscription: the mails that matching decided on. jobs/mail/transport.py hands them over.
 
 Guarantee: a mail is sent only if it is still wanted a moment before; its Message-ID is the same on every try, so that a
 provider or mailbox that knows it shows one. The window that remains: the server took the mail and we died before
@@ -12,35 +12,62 @@ from collections.abc import Sequence
 from django.core.mail import EmailMultiAlternatives
 from django.utils import timezone
 
-from alerts import owners
+from alerts import owners, reachable, suppressions
 from alerts.mail import compose
-from alerts.models import Notification
-from jobs.errors import PermanentError
+from alerts.models import Notification, Suppression
+from jobs.errors import PermanentError, RefusedError
+from jobs.mail.transport import hand_over
 from jobs.messages import Message
+
+SENT, REFUSED = "sent", "refused"  # what became of a mail; None: it was not wanted
+OF_RESULT = {
+    SENT: Notification.State.SENT,
+    REFUSED: Notification.State.REFUSED,
+    None: Notification.State.UNWANTED,
+}
 
 
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     """The mail for each command; None where it is no longer wanted: alert gone, paused, snoozed or over, person gone,
-    sent already. Nor is it wanted at an address that is not confirmed.
+    sent already. Nor is it wanted at an address that is not confirmed or takes no mail, nor by whoever called off
+    these mails.
     """
     ids = [_notification_id(message) for message in messages]
     queued = {
         notification.pk: notification
         for notification in Notification.objects.filter(
-            owners.wanted(timezone.now()), pk__in=ids, state=Notification.State.QUEUED
+            owners.wanted(timezone.now()),
+            reachable.alerts_wanted("alert__user"),
+            reachable.address_works("alert__user"),
+            pk__in=ids,
+            state=Notification.State.QUEUED,
         ).select_related("alert__wine", "alert__user")
     }
     return [compose(queued[pk]) if pk in queued else None for pk in ids]
 
 
-def record(pairs: Sequence[tuple[Message, bool | None]]) -> None:
-    """Settle the notifications: sent, or not wanted any more."""
+def perform(mail: EmailMultiAlternatives) -> str:
+    """Hand it over. An address that is refused for good is a fact about its person, not a message that somebody must
+    look at: it is recorded, and shown to them."""
+    try:
+        hand_over(mail)
+    except RefusedError:
+        return REFUSED
+    return SENT
+
+
+def record(pairs: Sequence[tuple[Message, str | None]]) -> None:
+    """Settle the notifications: sent, refused, or not wanted any more."""
     now = timezone.now()
-    for sent, state in ((True, Notification.State.SENT), (None, Notification.State.UNWANTED)):
-        ids = [_notification_id(message) for message, result in pairs if result is sent]
-        if ids:
-            queued = Notification.objects.filter(pk__in=ids, state=Notification.State.QUEUED)
-            queued.update(state=state, settled_at=now)
+    for result, state in OF_RESULT.items():
+        ids = [_notification_id(message) for message, became in pairs if became == result]
+        if not ids:
+            continue
+        queued = Notification.objects.filter(pk__in=ids, state=Notification.State.QUEUED)
+        if result is REFUSED:
+            for address in set(queued.values_list("alert__user__email", flat=True)):
+                suppressions.suppress(address=address, why=Suppression.Why.BOUNCED, at=now)
+        queued.update(state=state, settled_at=now)
 
 
 def check(message: Message) -> None:

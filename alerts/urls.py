@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from alerts import actions, views
+from alerts import actions, address_views, bounces, unsubscribe_views, views
 
 urlpatterns = [
     path("wines/<str:wine_id>", views.wine_page, name="wine"),
@@ -16,4 +16,7 @@ urlpatterns = [
     path("alerts/<int:pk>/snooze", actions.alert_snooze, name="alert-snooze"),
     path("alerts/<int:pk>/delete", actions.alert_delete, name="alert-delete"),
     path("alerts/<int:pk>/restore", actions.alert_restore, name="alert-restore"),
+    path("unsubscribe/<str:key>", unsubscribe_views.unsubscribe, name="unsubscribe"),
+    path("account/address/works", address_views.works, name="address-works"),
+    *(path(f"mail/reports/{name}", view) for name, view in bounces.REPORTS.items()),
 ]

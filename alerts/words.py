@@ -113,3 +113,7 @@ def deleted(count: int = 1) -> str:
 
 PAUSED = "Alert paused. You will hear nothing about it until you resume it."
 RESTORED = "Brought back, and compared with the prices now."
+ADDRESS_WORKS = "Mail goes to {email} again."
+ADDRESS_WORKS_TOO_SOON = (
+    "You said so less than a day ago, and mail came back since. Look what is wrong with it, or use another address."
+)

@@ -8,6 +8,7 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         from jobs import checks  # noqa: F401  (registers the system checks)
+        from jobs.mail import checks as mail_checks  # noqa: F401
         from jobs.sync import sync_after_migrate
 
         # As Django does for permissions: the table of subscriptions follows the code after each migrate.

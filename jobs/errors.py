@@ -13,6 +13,20 @@ class TransientError(Exception):
         self.retry_after = retry_after
 
 
+class AwayError(TransientError):
+    """The other side is unwell, or what we know it by is not accepted: no fault of this message, so no receive is
+    charged for it, for as long as settings.AWAY_PATIENCE. Counts for the subscription's breaker, unless it is only
+    this message's own destination that is away (`whole` false)."""
+
+    def __init__(self, reason: str, *, retry_after: float = 0.0, whole: bool = True) -> None:
+        super().__init__(reason, retry_after=retry_after)
+        self.whole = whole
+
+
+class RefusedError(PermanentError):
+    """The other side will never take anything for this recipient."""
+
+
 class LeaseLostError(Exception):
     """Some deliveries of this batch are no longer ours; nothing of it may be committed."""
 

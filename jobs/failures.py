@@ -21,13 +21,16 @@ from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
 log = structlog.get_logger(__name__)
 
 
-def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: BaseException) -> bool:
+def settle_failure(
+    claim: queue.Claim, consumer: str, message: Message, error: BaseException, *, waits: Retry | None = None
+) -> bool:
     """Put the delivery back with a delay, or bury it; whether it is still in the queue and so blocks its key.
 
-    Raises LeaseLostError if it is another's by now: what becomes of its key is then that worker's business.
+    `waits` where that is decided already. Raises LeaseLostError if it is another's by now: what becomes of its key is
+    then that worker's business.
     """
     kind = classify(error, is_away=database_is_away)
-    decision = decide(
+    decision = waits or decide(
         kind,
         receive_count=message.receive_count,
         max_receives=settings.MAX_RECEIVES,
@@ -44,15 +47,17 @@ def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: B
     if kind in {Kind.UNCLASSIFIED, Kind.CRASH}:
         log.error(kind.value, **facts, exc_info=error)
     match decision:
-        case Retry(delay=delay):
-            log.info("delivery.retry", **facts, kind=kind.value, delay=round(delay, 3))
+        case Retry(delay=delay, charged=charged):
+            log.info("delivery.retry", **facts, kind=kind.value, delay=round(delay, 3), charged=charged)
             failure = {
                 "error_class": type(error).__name__,
                 "reason": str(error),
                 "receive": message.receive_count,
                 "worker": worker(),
             }
-            if not queue.put_back(claim, [queue.PutBack(message, delay=delay, failure=failure)]):
+            # What is not charged is not kept either: it may happen hundreds of times, and says nothing of the message.
+            back = queue.PutBack(message, delay=delay, charged=charged, failure=failure if charged else None)
+            if not queue.put_back(claim, [back]):
                 raise LeaseLostError("what failed is another's now")
             return True
         case Bury(cause=cause):

@@ -91,6 +91,12 @@ class Frontier:
             self._condition.wait_for(lambda: self._poked or bool(self._free()), timeout=seconds)
             self._poked = False
 
+    def rest(self, seconds: float) -> None:
+        """Return when poked, or after so many seconds, whatever is ready: it may not be taken yet."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._poked, timeout=seconds)
+            self._poked = False
+
     def poke(self) -> None:
         """Wake a waiting lane: something it waits for outside the queue has happened."""
         with self._condition:

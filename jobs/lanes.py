@@ -19,6 +19,7 @@ from django.db import connection
 
 from jobs import queue
 from jobs.apply import Application
+from jobs.breaker import Gate
 from jobs.database import is_away, sqlstate
 from jobs.frontier import Frontier
 from jobs.perform import Performance
@@ -34,6 +35,9 @@ RECONNECT_SECONDS = (0.1, 5.0)
 PATIENCE_SECONDS = 1.0
 # So many claims in a row a lane makes of one partition while others have work too.
 STAY = 4
+
+# How soon a lane looks again at a breaker that is open, unless something under way is done before.
+BREAKER_SECONDS = 0.25
 
 NO_CONTROLS = queue.Controls()
 
@@ -202,6 +206,11 @@ class ExternalLane:
         if not room:
             self.performance.wait(PATIENCE_SECONDS)
             return 0.0
+        gate = self.performance.gate()
+        if gate is Gate.SHUT:
+            self._let_go()
+            self.frontier.rest(BREAKER_SECONDS)
+            return BREAKER_SECONDS
         if not self._join():
             self.performance.wait(PATIENCE_SECONDS)
             return 0.0
@@ -211,6 +220,10 @@ class ExternalLane:
             return 0.0 if done else until_next_sweep
         more = True
         try:
+            if gate is Gate.PROBE:
+                if not self.performance.take_probe():
+                    return 0.0  # another worker makes it; the next look at the gate says so
+                room = 1
             claim, more = claim_from(self.frontier, partition, self.route, room, controls, self._company)
             self.claimed += len(claim.messages)
             self._lonely = claim.look.lonely
@@ -218,6 +231,7 @@ class ExternalLane:
             self.performance.start(claim)
             self._starting = None
         finally:
+            self.performance.release_probe()
             self.frontier.release(partition, more=more or self._lonely)
             self._let_go()
         return 0.0

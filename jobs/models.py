@@ -15,6 +15,7 @@ from jobs.schedule.models import JobLock, JobRun, Process, ScheduledJob
 
 __all__ = [
     "AuditEntry",
+    "Breaker",
     "DeadLetter",
     "Delivery",
     "Incident",
@@ -62,6 +63,39 @@ class Subscription(models.Model):
                 condition=(models.Q(batch__isnull=True) | models.Q(batch__gte=1))
                 & (models.Q(concurrency__isnull=True) | models.Q(concurrency__gte=1))
                 & (models.Q(rate_per_second__isnull=True) | models.Q(rate_per_second__gt=0)),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Breaker(models.Model):
+    """Whether another side that effects depend on is well; changed by breaker.py only. Its words: breaker_rules.py."""
+
+    name = models.CharField(max_length=80, primary_key=True)
+    failed = models.PositiveIntegerField(default=0, db_default=0)
+    succeeded = models.PositiveIntegerField(default=0, db_default=0)
+    last_failed_at = models.DateTimeField(null=True)
+    opened_at = models.DateTimeField(null=True, help_text="Since when nothing is sent but a probe; empty: all is sent.")
+    probe_at = models.DateTimeField(null=True, help_text="When it is tried again.")
+    probe_token = models.BigIntegerField(null=True)
+    probe_until = models.DateTimeField(null=True)
+    level = models.PositiveSmallIntegerField(default=0, db_default=0)
+    reason = models.TextField(blank=True, default="", db_default="", help_text="The last failure.")
+
+    class Meta:
+        db_table = "jobs_breaker"
+        ordering = ("name",)
+        constraints = (
+            models.CheckConstraint(
+                name="jobs_breaker_open_is_tried",
+                condition=models.Q(opened_at__isnull=True) ^ models.Q(probe_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="jobs_breaker_probe_ends",
+                condition=models.Q(probe_token__isnull=True, probe_until__isnull=True)
+                | models.Q(probe_token__isnull=False, probe_until__isnull=False, opened_at__isnull=False),
             ),
         )
 

@@ -6,6 +6,7 @@ known, so a crash repeats at most those whose answer had not been written. Lease
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,10 +17,12 @@ from django.conf import settings
 from django.db import transaction
 
 from jobs import queue
+from jobs.breaker import Breaker, Gate
 from jobs.database import connection_is_lost
-from jobs.errors import LeaseLostError
+from jobs.errors import AwayError, LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
 from jobs.messages import Message
+from jobs.retry import Retry, wait_for_other_side
 from jobs.subscriptions import External, Route
 
 log = structlog.get_logger(__name__)
@@ -38,6 +41,28 @@ class Performance:
         self._under_way: dict[Future[Any], Held] = {}
         self._started: dict[Future[Any], float] = {}
         self._renew_at = 0.0
+        self._breaker = Breaker(handler.breaker) if handler.breaker else None
+        self._probe: int | None = None  # our token for the one effect that tries whether the other side is well again
+        self._probing: Future[Any] | None = None
+
+    def gate(self) -> Gate:
+        """What the breaker lets begin; a probe under way here keeps it shut for us."""
+        if self._breaker is None:
+            return Gate.CLOSED
+        gate = self._breaker.gate()
+        return Gate.SHUT if gate is Gate.PROBE and self._probe is not None else gate
+
+    def take_probe(self) -> bool:
+        """Whether we are the one to try with the next effect that begins."""
+        assert self._breaker is not None
+        self._probe = self._breaker.take_probe()
+        return self._probe is not None
+
+    def release_probe(self) -> None:
+        """Give the probe to the next, if no effect began that could be it."""
+        if self._breaker and self._probe is not None and self._probing is None:
+            token, self._probe = self._probe, None
+            self._breaker.release(token)
 
     def room(self, concurrency: int | None) -> int:
         """How many more effects may be started now; the operator may allow fewer than the route, not more."""
@@ -70,6 +95,8 @@ class Performance:
                 future = self._pool.submit(self.handler.perform, task)
                 self._under_way[future] = (claim, message)
                 self._started[future] = time.monotonic()
+                if self._probe is not None and self._probing is None:
+                    self._probing = future
                 future.add_done_callback(lambda _: self._on_done())
         if settled:
             self._settle(claim, settled)
@@ -82,10 +109,11 @@ class Performance:
             claim, message = self._under_way[future]
             error = future.exception()
             if error is not None:
-                self._fail(claim, message, error)
+                self._fail(claim, message, error, waits=self._note_failure(message, error, future))
                 del self._under_way[future]
             else:
                 results.setdefault(claim.token, (claim, []))[1].append((message, future.result()))
+        self._note_successes([future for future in done if future.exception() is None])
         for claim, pairs in results.values():
             self._settle(claim, pairs)
         for future in done:
@@ -160,9 +188,42 @@ class Performance:
         queue.put_back(claim, [queue.PutBack(message, delay=TWIN_SECONDS, charged=False) for message in twins])
         return first
 
-    def _fail(self, claim: queue.Claim, message: Message, error: BaseException) -> None:
+    def _note_failure(self, message: Message, error: BaseException, future: Future[Any]) -> Retry | None:
+        """Tell the breaker. How the delivery waits, where it is the other side that is unwell and not the message."""
+        if self._breaker is None:
+            return None
+        if not isinstance(error, AwayError):
+            self._note_successes([future])  # it answered, whatever it said
+            return None
+        until_probe = 0.0
+        if error.whole:
+            token = self._end_probe([future])
+            until_probe = self._breaker.failed(str(error), retry_after=error.retry_after, token=token)
+        age = self._breaker.seconds_since(message.published_at)
+        if age > settings.AWAY_PATIENCE.total_seconds():
+            return None
+        return wait_for_other_side(
+            age=age,
+            retry_after=error.retry_after,
+            until_probe=until_probe,
+            longest=settings.AWAY_LONGEST_WAIT.total_seconds(),
+            uniform=random.uniform,
+        )
+
+    def _note_successes(self, futures: Sequence[Future[Any]]) -> None:
+        if self._breaker and futures:
+            self._breaker.succeeded(len(futures), token=self._end_probe(futures))
+
+    def _end_probe(self, futures: Sequence[Future[Any]]) -> int | None:
+        """The probe's token, if it is one of these that was the probe."""
+        if self._probing is None or self._probing not in futures:
+            return None
+        token, self._probe, self._probing = self._probe, None, None
+        return token
+
+    def _fail(self, claim: queue.Claim, message: Message, error: BaseException, *, waits: Retry | None = None) -> None:
         try:
-            settle_failure(claim, self.route.name, message, error)
+            settle_failure(claim, self.route.name, message, error, waits=waits)
         except LeaseLostError:
             log.warning("lease.lost", subscription=self.route.name, event_ids=[message.event_id])
 

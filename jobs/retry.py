@@ -35,7 +35,10 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True)
 class Retry:
+    """`charged`: whether the receive counts."""
+
     delay: float  # seconds
+    charged: bool = True
 
 
 @dataclass(frozen=True)
@@ -74,3 +77,19 @@ def decide(
     if receive_count >= max_receives:
         return Bury(Cause.WORKER_CRASH if kind is Kind.CRASH else Cause.EXHAUSTED)
     return Retry(max(retry_after, uniform(0.0, ceiling(receive_count, base=base))))
+
+
+def wait_for_other_side(
+    *, age: float, retry_after: float, until_probe: float, longest: float, uniform: Callable[[float, float], float]
+) -> Retry:
+    """What becomes of a delivery that failed since the other side is away: it waits, and no receive is charged.
+
+    A random time up to its `age` (seconds since it was published), so that the waits grow as the backoff's do without a
+    count; at most `longest`. What failed while the breaker is open (`until_probe` > 0), the probe above all, comes back
+    after the next probe is due: then that is made with another, if there is one, and a message which only itself cannot
+    be sent does not stand in the way of the rest.
+    """
+    wait = uniform(0.0, min(max(age, 1.0), longest))
+    if until_probe:
+        wait = until_probe + uniform(1.0, max(min(until_probe, longest), 2.0))
+    return Retry(max(wait, retry_after), charged=False)

@@ -32,6 +32,8 @@ class External:
     at_once: int
     # After so long it hangs, and the worker is replaced; None: EXTERNAL_TIME_LIMIT. Its lease is renewed meanwhile.
     time_limit: timedelta | None = None
+    # The other side by name: subscriptions that name the same one share a breaker (breaker.py). None: they have none.
+    breaker: str | None = None
 
 
 @dataclass(frozen=True)

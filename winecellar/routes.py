@@ -6,7 +6,7 @@ from alerts import matching, notifications, waiting
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
 from jobs.dead_letters import redrive
 from jobs.dead_letters.events import RUN_REDRIVE
-from jobs.smtp import hand_over
+from jobs.mail.transport import BREAKER, hand_over
 from jobs.subscriptions import External, Route
 from pricing import analytics, history, search_index
 from pricing.catalogues import turns
@@ -60,7 +60,13 @@ ROUTES = [
     Route(
         "notification-delivery",
         (SEND_ALERT_EMAIL,),
-        External(notifications.prepare, hand_over, notifications.record, at_once=settings.MAIL_AT_ONCE),
+        External(
+            notifications.prepare,
+            notifications.perform,
+            notifications.record,
+            at_once=settings.MAIL_AT_ONCE,
+            breaker=BREAKER,
+        ),
         ordered=False,
         partitions=4,
         batch=settings.MAIL_BATCH,
@@ -74,7 +80,7 @@ ROUTES = [
     Route(
         "account-mail",
         (SEND_ACCOUNT_EMAIL,),
-        External(delivery.prepare, hand_over, delivery.record, at_once=settings.MAIL_AT_ONCE),
+        External(delivery.prepare, hand_over, delivery.record, at_once=settings.MAIL_AT_ONCE, breaker=BREAKER),
         ordered=False,
         partitions=2,
         batch=settings.MAIL_BATCH,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import environ
 
-from winecellar import embedded
+from winecellar import embedded, mail_provider
 from winecellar.logs import configure_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -61,6 +61,16 @@ WORKER_GRACE = timedelta(seconds=20)
 HANDLER_TIME_LIMIT = timedelta(seconds=25)
 # An effect outside our Postgres that takes longer hangs; the worker is replaced, for a thread cannot be ended.
 EXTERNAL_TIME_LIMIT = timedelta(seconds=60)
+# A breaker for another side (the mail provider): after so many failures with no more successes since the first ...
+BREAKER_FAILURES = 5
+BREAKER_MEMORY = timedelta(minutes=2)  # ... a failure being forgotten after so long without another ...
+# ... only one effect at a time is tried, over all workers, after a random wait around 5, 10, 20, 40 s, then a minute:
+# an outage of half an hour costs some forty tries, and its end is found within a minute.
+BREAKER_FIRST_WAIT = timedelta(seconds=5)
+BREAKER_LONGEST_WAIT = timedelta(minutes=1)
+# A delivery that fails since the other side is away is charged no receive, for so long: no provider was away longer.
+AWAY_PATIENCE = timedelta(days=1)
+AWAY_LONGEST_WAIT = timedelta(minutes=5)  # between its tries, where the other side is well but not for this one
 # A worker that has not shown a sign of life for so long is killed and replaced by its supervisor.
 WORKER_WATCHDOG = timedelta(seconds=60)
 # A message type this worker has no handler for (old code, new message) is put back for so long, uncharged.
@@ -178,7 +188,10 @@ ALERT_UNDO = timedelta(days=7)
 ALERT_WAKE_CHUNK = 500
 MAIL_BATCH = 40
 MAIL_AT_ONCE = 8  # sends in flight per worker process
-MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight seconds, then fail
+MAIL_TIMEOUT = timedelta(seconds=10)  # a whole exchange; the provider's brownouts hang for eight seconds, then fail
+MAIL_SUBJECT_LONGEST = 160  # letters: what phones show of it is less, and encoded it stays far below 998 bytes a line
+# How often somebody may say that an address works again which had sent mail back: each time we try costs reputation.
+ADDRESS_WORKS_EVERY = timedelta(days=1)
 
 # --- Cellars --------------------------------------------------------------------------------------------------
 
@@ -242,6 +255,7 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "allauth.account",
     "allauth.mfa",
+    "anymail",
     "jobs",
     "pricing",
     "alerts",
@@ -373,13 +387,16 @@ WHITENOISE_USE_FINDERS = not PRODUCTION
 MAIL_FROM = env.str("MAIL_FROM", default="Winecellar <alerts@winecellar.example>")
 DEFAULT_FROM_EMAIL = MAIL_FROM
 SERVER_EMAIL = MAIL_FROM
-# smtp://user:password@host:587/?tls=true, or any other URL that django-environ knows.
-_email = env.email_url("EMAIL_URL", default="" if PRODUCTION else "consolemail://")
-EMAIL_BACKEND = _email["EMAIL_BACKEND"]
-EMAIL_HOST, EMAIL_PORT = _email.get("EMAIL_HOST") or "localhost", _email.get("EMAIL_PORT") or 25
-EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email.get("EMAIL_HOST_USER") or "", _email.get("EMAIL_HOST_PASSWORD") or ""
-EMAIL_USE_TLS, EMAIL_USE_SSL = _email.get("EMAIL_USE_TLS", False), _email.get("EMAIL_USE_SSL", False)
-EMAIL_TIMEOUT = MAIL_TIMEOUT.total_seconds()
+# A mail server or a provider's API: smtp://user:password@host:587/?tls=true, resend://key@ … (mail_provider.py).
+EMAIL_URL = env.str("EMAIL_URL", default="" if PRODUCTION else "consolemail://")
+_mail = mail_provider.read(EMAIL_URL, timeout=MAIL_TIMEOUT.total_seconds())
+EMAIL_BACKEND, ANYMAIL, EMAIL_TIMEOUT = _mail["EMAIL_BACKEND"], _mail["ANYMAIL"], _mail["EMAIL_TIMEOUT"]
+EMAIL_HOST, EMAIL_PORT = _mail.get("EMAIL_HOST", "localhost"), _mail.get("EMAIL_PORT", 25)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.get("EMAIL_HOST_USER", ""), _mail.get("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMAIL_USE_SSL", False)
+# What the provider's reports of bounces and complaints are known by. Resend: the whsec_… that it shows; Postmark:
+# user:password, as in the webhook's address. Without it no report is believed.
+MAIL_WEBHOOK_SECRET = env.str("MAIL_WEBHOOK_SECRET", default="")
 
 # A feed's own limit is checked by its view, which also answers in the feed's error shape.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * FEED_MAX_BODY_BYTES

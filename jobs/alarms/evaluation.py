@@ -16,10 +16,12 @@ from django.db import Error
 
 from jobs.alarms import facts, incidents, mail
 from jobs.alarms.rules import (
+    AWAY_ALARMS,
     JOB_ALARMS,
     LETTER_ALARMS,
     PROCESS_ALARMS,
     Condition,
+    judge_away,
     judge_job,
     judge_letters,
     judge_processes,
@@ -52,7 +54,16 @@ def _letters(now: datetime) -> Iterable[Condition]:
     return judge_letters(facts.letters(now), now, facts.limits())
 
 
-JUDGES = [Judge(JOB_ALARMS, _jobs), Judge(PROCESS_ALARMS, _processes), Judge(LETTER_ALARMS, _letters)]
+def _away(now: datetime) -> Iterable[Condition]:
+    return judge_away(facts.open_breakers(), now, facts.limits())
+
+
+JUDGES = [
+    Judge(JOB_ALARMS, _jobs),
+    Judge(PROCESS_ALARMS, _processes),
+    Judge(LETTER_ALARMS, _letters),
+    Judge(AWAY_ALARMS, _away),
+]
 
 
 def evaluate(now: datetime) -> bool:

@@ -9,9 +9,9 @@ from statistics import median
 from django.conf import settings
 from django.db.models import Max
 
-from jobs.alarms.rules import JobFacts, LetterFacts, Limits, RunFacts
+from jobs.alarms.rules import AwayFacts, JobFacts, LetterFacts, Limits, RunFacts
 from jobs.dead_letters import store as dead_letters
-from jobs.models import JobRun, Process, ScheduledJob
+from jobs.models import Breaker, JobRun, Process, ScheduledJob
 from jobs.schedule import cron
 from jobs.schedule.declared import Job
 
@@ -30,6 +30,7 @@ def limits() -> Limits:
         letters_kept=settings.DEAD_LETTER_RETENTION,
         letters_warn_expiry=settings.DEAD_LETTER_WARN_EXPIRY,
         letters_decide_within=settings.DEAD_LETTER_DECIDE_WITHIN_BUSINESS_DAYS,
+        away_page_after=settings.ALERT_PROMISE,
     )
 
 
@@ -76,3 +77,8 @@ def beats() -> dict[str, datetime]:
 def letters(now: datetime) -> list[LetterFacts]:
     """Of each subscription that has dead letters nobody has decided about, those that are quarantined left out."""
     return [LetterFacts(*row) for row in dead_letters.waiting(now)]
+
+
+def open_breakers() -> list[AwayFacts]:
+    rows = Breaker.objects.filter(opened_at__isnull=False)
+    return [AwayFacts(row.name, row.opened_at, row.reason) for row in rows if row.opened_at]

@@ -44,6 +44,7 @@ class Limits:
     letters_kept: timedelta
     letters_warn_expiry: timedelta
     letters_decide_within: float  # business days
+    away_page_after: timedelta
 
 
 # --- Jobs -------------------------------------------------------------------------------------------------------
@@ -181,6 +182,27 @@ def _judge_waiting(facts: LetterFacts, oldest: datetime, now: datetime, limits: 
     if business_days(oldest, now) > limits.letters_decide_within:
         summary = f"{waiting}; nobody has decided within {limits.letters_decide_within:g} business days."
         yield Condition("dead-letters-overdue", facts.subscription, Severity.PAGE, summary)
+
+
+# --- Other sides ------------------------------------------------------------------------------------------------
+
+AWAY_ALARMS = ("provider-away",)
+
+
+@dataclass(frozen=True)
+class AwayFacts:
+    """A breaker that is open."""
+
+    name: str
+    since: datetime
+    reason: str
+
+
+def judge_away(open_breakers: Iterable[AwayFacts], now: datetime, limits: Limits) -> Iterator[Condition]:
+    for facts in open_breakers:
+        if now - facts.since > limits.away_page_after:
+            summary = f"Away since {utc(facts.since)}; the last try: {facts.reason}. Nothing is lost, it waits."
+            yield Condition("provider-away", facts.name, Severity.PAGE, summary)
 
 
 # --- An incident's life -----------------------------------------------------------------------------------------

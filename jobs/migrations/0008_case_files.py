@@ -101,7 +101,7 @@ NO_AUDIT = "DROP TABLE jobs_audit; DROP FUNCTION jobs_audit_is_append_only();"
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0006_schedule"),
+        ("jobs", "0007_breaker"),
     ]
 
     operations = [

@@ -11,7 +11,8 @@ from django.core import mail
 from django.core.mail import EmailMultiAlternatives
 from django.core.mail.backends import locmem
 
-from alerts.models import Alert, Notification
+from alerts.mail import compose
+from alerts.models import Alert, Notification, Suppression
 from jobs.models import DeadLetter, Delivery
 from jobs.worker import drain
 from tests.cast import alert, merchant, person, price, wine
@@ -78,27 +79,39 @@ def test_the_message_id_is_the_same_on_every_try(monkeypatch: pytest.MonkeyPatch
     assert Notification.objects.get().state == "sent"
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (smtplib.SMTPRecipientsRefused({"a": (550, b"no such user")}), "recipient refused: 550"),
-        (smtplib.SMTPDataError(554, b"rejected"), "mail server: 554"),
-    ],
-)
-def test_a_refusal_for_good_is_a_dead_letter_at_once_without_the_address(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
-) -> None:
-    alert("160.00")
-    price("154.00")
-
+def refuse_with(patch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(self: Any, messages: Any) -> int:
         raise error
 
-    monkeypatch.setattr(locmem.EmailBackend, "send_messages", refuse)
+    patch.setattr(locmem.EmailBackend, "send_messages", refuse)
+
+
+def test_a_refusal_for_good_is_a_dead_letter_at_once_without_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    alert("160.00")
+    price("154.00")
+    refuse_with(monkeypatch, smtplib.SMTPDataError(554, b"rejected: alice@winecellar.example"))
     drain()
     letter = DeadLetter.objects.get()
-    assert (letter.subscription_name, letter.receive_count, letter.reason) == ("notification-delivery", 1, reason)
+    said = (letter.subscription_name, letter.receive_count, letter.reason)
+    assert said == ("notification-delivery", 1, "mail server: 554")
     assert "@" not in letter.reason
+
+
+def test_an_address_refused_for_good_is_told_to_its_person_and_gets_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not a message that an operator could mend."""
+    alert("160.00")
+    price("154.00")
+    with monkeypatch.context() as patch:
+        refuse_with(patch, smtplib.SMTPRecipientsRefused({"a": (550, b"no such user")}))
+        drain()
+    assert not DeadLetter.objects.exists()
+    assert Notification.objects.get().state == "refused"
+    assert (Suppression.objects.get().address, Suppression.objects.get().why) == ("alice@winecellar.example", "bounced")
+    alert("150.00")
+    alert("150.00", owner="bob")
+    price("140.00", minutes=1)
+    drain()
+    assert [message.to for message in mail.outbox] == [["bob@winecellar.example"]]
 
 
 @pytest.mark.parametrize(
@@ -156,3 +169,41 @@ def test_names_with_newlines_and_markup_stay_text() -> None:
     assert "<b>Cru</b>" not in part(message, "html")
     assert "&lt;b&gt;Cru&lt;/b&gt;" in part(message, "html")
     assert "A & Söhne" in part(message, "plain")
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("Ch.\u202eMontrose\u2066", "Ch. Montrose 2016 is $154.00"),  # right to left, isolated
+        ("Ch.\u2028Mont\u200brose\x85\x00"[:-1], "Ch. Mont rose 2016 is $154.00"),
+        ("Œil de Perdrix 🍷", "Œil de Perdrix 🍷 2016 is $154.00"),
+        ("C" * 200, "CCCCCCC"),
+        ("葡" * 200, "葡葡葡"),
+    ],
+)
+def test_a_subject_is_one_line_in_one_direction_and_says_the_price_whatever_the_wine_is_called(
+    name: str, begins: str
+) -> None:
+    bottle = wine("666", name=name)
+    alert("160.00", wine=bottle)
+    price("154.00", of=bottle)
+    drain()
+    (sent,) = mail.outbox
+    assert sent.subject.startswith(begins)
+    assert sent.subject.endswith(" is $154.00 at Merchant X, below your $160.00")
+    assert len(sent.subject) <= 160
+    assert not set(sent.subject) & set("\u202e\u2066\u2028\u200b\x85\r\n\x00")
+    raw = sent.message().as_bytes()
+    assert max(map(len, raw.splitlines())) <= 998
+    assert str(only_mail()["Subject"]).strip() == sent.subject
+
+
+def test_every_try_of_a_mail_is_the_same_to_the_letter() -> None:
+    """A provider that knows the key compares what is sent under it."""
+    alert("160.00")
+    price("154.00")
+    drain(["alert-matching"])
+    notification = Notification.objects.select_related("alert__wine", "alert__user").get()
+    first, second = compose(notification), compose(notification)
+    assert first.extra_headers == second.extra_headers
+    assert (first.subject, first.body, first.alternatives) == (second.subject, second.body, second.alternatives)

@@ -218,3 +218,24 @@ def test_a_half_written_line_is_read_once_it_is_whole(tmp_path):
 
 def test_no_log_yet_is_no_mail(tmp_path):
     assert MailLog(tmp_path / "none").read_new() == []
+
+
+def test_a_mail_that_comes_by_the_api_is_shown_like_one_by_smtp_and_once_for_its_key(sink):
+    mail = {
+        "from": "Winecellar <alerts@winecellar.example>",
+        "to": ["Demo <demo@winecellar.example>"],
+        "subject": "By the API",
+        "text": "It is $154.00 now.",
+        "html": "<p>It is $154.00 now.</p>",
+        "headers": {"Message-ID": "<alert-8.evt_2@winecellar.example>", "X-Winecellar-Event-ID": "evt_2"},
+    }
+    for _ in range(2):
+        connection = http.client.HTTPConnection("127.0.0.1", sink.api_port, timeout=SECONDS)
+        headers = {"Authorization": "Bearer demo", "Idempotency-Key": "alert-8.evt_2@winecellar.example"}
+        connection.request("POST", "/emails", json.dumps(mail), headers)
+        assert connection.getresponse().status == 200
+        connection.close()
+    lines = [line for line in map(json.loads, sink.log.read_text().splitlines()) if line["event_id"] == "evt_2"]
+    assert [(line["message_id"], line["to"]) for line in lines] == [
+        ("<alert-8.evt_2@winecellar.example>", ["demo@winecellar.example"])
+    ]

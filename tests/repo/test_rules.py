@@ -42,6 +42,12 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
     "name",
     [
         *("jobs/words.py", "jobs/schedule/cron.py", "jobs/schedule/rules.py", "jobs/alarms/rules.py"),
+        *(
+            "jobs/breaker_rules.py",
+            "jobs/mail/answers.py",
+            "winecellar/mail_provider.py",
+            "winecellar/demo/mail_script.py",
+        ),
         *("jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"),
         *("pricing/sizes.py", "pricing/titles.py", "pricing/codes.py", "pricing/matching.py"),
         *(f"winecellar/cellars/{name}.py" for name in ("rules", "holdings", "words")),
@@ -80,7 +86,7 @@ def test_leases_are_never_made_with_a_frozen_clock() -> None:
 
 def test_every_alarm_has_a_paragraph_for_operators_and_every_outcome_its_meaning() -> None:
     text = (ROOT / "docs/schedule.md").read_text()
-    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS):
+    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS):
         assert f"`{alarm}`" in text, alarm
     runbook = (ROOT / "docs/runbooks/dead-letters.md").read_text()
     for alarm in alarms.LETTER_ALARMS:

@@ -1,7 +1,7 @@
 """The account-mail subscription: mails about accounts, apart from the alerts', so that neither waits for the other.
 
 Guarantee: a mail is sent only while its row is there and its link would work; the row goes in the transaction that
-acks. The Message-ID is the same on every try. jobs/smtp.py hands the mails over.
+acks. The Message-ID is the same on every try. jobs/mail/transport.py hands the mails over.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from django.core.mail import EmailMultiAlternatives
 from django.utils import timezone
 
 from jobs.errors import PermanentError
+from jobs.mail.transport import stable_message_id
 from jobs.messages import Message
-from jobs.smtp import stable_message_id
 from pricing.sealing import UnreadableError, unseal
 from winecellar.accounts.models import AccountMail
 

@@ -19,6 +19,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=positive, help="end by itself after so long, and say whether all went well")
     parser.add_argument("--seed", type=int, help="of the market; the same seed moves prices alike (default: any)")
     parser.add_argument("--rate", type=positive, default=5.0, help="price changes per second (default: 5)")
+    parser.add_argument("--mail", choices=["smtp", "api"], default="smtp", help="how mails are handed over")
     return parser.parse_args()
 
 
@@ -51,4 +52,4 @@ if __name__ == "__main__":
 
     from winecellar.demo.orchestra import Options, run
 
-    sys.exit(run(Options(chosen.port, chosen.seconds, chosen.seed, chosen.rate), stop))
+    sys.exit(run(Options(chosen.port, chosen.seconds, chosen.seed, chosen.rate, chosen.mail == "api"), stop))

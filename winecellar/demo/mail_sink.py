@@ -1,7 +1,8 @@
 """A mail server that keeps what it gets and shows it in the browser; none of it goes anywhere.
 
 `python -m winecellar.demo.mail_sink --smtp-port 0 --web-port 8025 --log var/demo/mail.jsonl`; port 0 takes a free one.
-Once both listen on 127.0.0.1 it prints them as one JSON line. Stops on SIGTERM and SIGINT. Imports no Django.
+Once all listen on 127.0.0.1 it prints them as one JSON line. Stops on SIGTERM and SIGINT. Imports no Django.
+It takes mails by SMTP, and by an API like Resend's (mail_api.py), which behaves as `--script` says.
 `--brownout 30:60` (may be given several times): from second 30 on, for a minute, every third mail hangs and is refused.
 """
 
@@ -17,11 +18,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.utils import parseaddr
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from winecellar.demo.mail_api import ApiServer, Taken
 from winecellar.demo.mail_box import MailBox
+from winecellar.demo.mail_script import Script
 from winecellar.demo.mail_web import MailServer
 
 LARGEST_MAIL = 2_000_000
@@ -73,7 +80,9 @@ class Taker:
         return self._bad % BROWNOUT_PART == 0
 
 
-async def serve(*, smtp_port: int, web_port: int, or_any: bool, log: Path, brownouts: Sequence[Brownout] = ()) -> None:
+async def serve(
+    *, smtp_port: int, web_port: int, or_any: bool, log: Path, brownouts: Sequence[Brownout] = (), script: Script
+) -> None:
     """Take mails and show them until a signal comes. Raises OSError for a taken port, unless any web port will do."""
     box = MailBox(log)
     loop = asyncio.get_running_loop()
@@ -87,13 +96,32 @@ async def serve(*, smtp_port: int, web_port: int, or_any: bool, log: Path, brown
         "127.0.0.1",
         smtp_port,
     )
+    api = ApiServer(0, Taken(log.with_suffix(".keys.jsonl"), partial(box_from_api, box)), script).start()
     threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-    print(json.dumps({"smtp_port": smtp.sockets[0].getsockname()[1], "web_port": web.port}), flush=True)
+    ports = {"smtp_port": smtp.sockets[0].getsockname()[1], "web_port": web.port, "api_port": api.port}
+    print(json.dumps(ports), flush=True)
     await stopped.wait()
     smtp.close()
+    api.shutdown()
+    api.server_close()
     web.shutdown()
     web.server_close()
     box.close()
+
+
+def box_from_api(box: MailBox, mail: dict[str, Any]) -> None:
+    """What came by the API as the mail that the provider would make of it. For Taken: called once for each key."""
+    message = EmailMessage()
+    for name, value in {"From": mail["from"], "To": ", ".join(mail["to"]), "Subject": mail["subject"]}.items():
+        message[name] = value
+    for name, value in mail.get("headers", {}).items():
+        message[name] = value
+    message.set_content(mail.get("text", ""))
+    if "html" in mail:
+        message.add_alternative(mail["html"], subtype="html")
+    recipients = [parseaddr(address)[1] for address in mail["to"]]
+    sender = parseaddr(mail["from"])[1]
+    box.take(message.as_bytes(), sender=sender, recipients=recipients, received_at=datetime.now(UTC))
 
 
 def _web_server(port: int, box: MailBox, *, or_any: bool) -> MailServer:
@@ -112,10 +140,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--or-any", action="store_true", help="another web port if that one is taken")
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--brownout", type=Brownout.read, action="append", default=[], help="begin:length in seconds")
+    parser.add_argument("--script", type=Script, default=Script(), help="how the API behaves: see mail_script.py")
     chosen = parser.parse_args(arguments)
     ports = {"smtp_port": chosen.smtp_port, "web_port": chosen.web_port, "or_any": chosen.or_any}
     try:
-        asyncio.run(serve(**ports, log=chosen.log, brownouts=chosen.brownout))
+        asyncio.run(serve(**ports, log=chosen.log, brownouts=chosen.brownout, script=chosen.script))
     except OSError as error:
         print(f"The mail sink cannot listen: {error}", file=sys.stderr)
         return 2

@@ -36,12 +36,14 @@ FRAME_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Options:
-    """`seconds` None: until told to stop. `rate`: ordinary price changes per second. `seed` None: any."""
+    """`seconds` None: until told to stop. `rate`: ordinary price changes per second. `seed` None: any. `by_api`: the
+    mails go to a provider's API, not to a mail server."""
 
     port: int
     seconds: float | None
     seed: int | None
     rate: float
+    by_api: bool = False
 
 
 def run(options: Options, stop: StopWish) -> int:
@@ -99,6 +101,7 @@ class Demo:
             children=self._children,
             waiting=self._waiting,
             say=self._say.step,
+            by_api=self._options.by_api,
         )
         before = standing.standing_now()
         self._introduce(site)

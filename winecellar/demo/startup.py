@@ -47,19 +47,23 @@ class Site:
     keys: dict[str, str]
 
 
-def start_site(*, port: int, children: Children, waiting: Waiting, say: Callable[[str, str], None]) -> Site:
+def start_site(
+    *, port: int, children: Children, waiting: Waiting, say: Callable[[str, str], None], by_api: bool = False
+) -> Site:
     """Start all of it. Raises NotReadyError, ChildDiedError or ToldToStopError; the caller ends what was started."""
     address = f"http://{ports.HOST}:{port}"
     _postgres(children, waiting, say)
     _catalogue(waiting, say)
     keys = fresh_keys(now=timezone.now())
     mail_log = children.folder / "mail.jsonl"
-    smtp_port, mail_port = _mail_sink(mail_log, children, waiting)
-    say("Mail sink", f"on port {smtp_port}")
+    mail = _mail_sink(mail_log, children, waiting)
+    say("Mail sink", f"an API on port {mail['api_port']}" if by_api else f"on port {mail['smtp_port']}")
     environment = {
         "DJANGO_SETTINGS_MODULE": "winecellar.settings",
         "SITE_URL": address,
-        "EMAIL_URL": f"smtp://{ports.HOST}:{smtp_port}",
+        "EMAIL_URL": f"resend://demo@{ports.HOST}:{mail['api_port']}/?tls=false"
+        if by_api
+        else f"smtp://{ports.HOST}:{mail['smtp_port']}",
         "LOG_LEVEL": "INFO",
         # Its operator's password stands on the screen, and a demo that needs a phone is none.
         "STAFF_NEED_SECOND_FACTOR": "false",
@@ -79,7 +83,7 @@ def start_site(*, port: int, children: Children, waiting: Waiting, say: Callable
     say("Scheduler", f"keeps {len(load_schedule())} jobs")
     _wait_for(watchman, lambda: is_alive("watchman", since=before), waiting)
     say("Watchman", "watches them and the dead letters")
-    return Site(port, address, f"http://{ports.HOST}:{mail_port}", mail_log, keys)
+    return Site(port, address, f"http://{ports.HOST}:{mail['web_port']}", mail_log, keys)
 
 
 def _postgres(children: Children, waiting: Waiting, say: Callable[[str, str], None]) -> None:
@@ -105,14 +109,15 @@ def _catalogue(waiting: Waiting, say: Callable[[str, str], None]) -> None:
     say("Catalogue", f"{facts}, {loaded.past_prices:,} past prices loaded" if loaded.offers else f"{facts}, as it was")
 
 
-def _mail_sink(log: Path, children: Children, waiting: Waiting) -> tuple[int, int]:
-    """Start it; the port it takes mails on, and the one it shows them on."""
+def _mail_sink(log: Path, children: Children, waiting: Waiting) -> dict[str, int]:
+    """Start it; its ports, as it says them."""
     log.unlink(missing_ok=True)
+    log.with_suffix(".keys.jsonl").unlink(missing_ok=True)
     command = ["-m", "winecellar.demo.mail_sink", "--web-port", str(MAIL_PORT), "--or-any", "--log", str(log)]
     sink = children.start("mail sink", command)
     _wait_for(sink, lambda: sink.log.read_bytes().endswith(b"}\n"), waiting)
-    listening = json.loads(sink.log.read_text().splitlines()[-1])
-    return listening["smtp_port"], listening["web_port"]
+    listening: dict[str, int] = json.loads(sink.log.read_text().splitlines()[-1])
+    return listening
 
 
 def _gunicorn(port: int) -> list[str]:

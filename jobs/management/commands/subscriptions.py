@@ -5,19 +5,23 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from jobs import catalog, control, queue
-from jobs.models import Subscription
+from jobs import breaker, catalog, control, queue
+from jobs.models import Breaker, Subscription
 
 LIMITS = ("batch", "concurrency", "rate_per_second")
 
 
 class Command(BaseCommand):
-    help = "Show the subscriptions, or change one: pause, resume, limit, repartition, replay. No restart is needed."
+    help = (
+        "Show the subscriptions, or change one: pause, resume, retry, limit, repartition, replay. No restart is needed."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", title="actions", metavar="")
         for action, text in [("pause", "stop handing out its deliveries"), ("resume", "hand them out again")]:
             actions.add_parser(action, help=text).add_argument("name")
+        retry = actions.add_parser("retry", help="try another side again at once that is away, such as mail")
+        retry.add_argument("breaker")
         limit = actions.add_parser("limit", help="set a limit; 'route' leaves it to the code")
         limit.add_argument("name")
         limit.add_argument("--batch", type=_whole)
@@ -47,6 +51,9 @@ class Command(BaseCommand):
                 control.pause(name=options["name"])
             case "resume":
                 control.resume(name=options["name"])
+            case "retry":
+                if not breaker.close(options["breaker"]):
+                    raise ValueError(f"Nothing is known to be away by the name of {options['breaker']}.")
             case "limit":
                 given = {f: options[f] for f in LIMITS if options[f] is not None}
                 control.limit(name=options["name"], **{f: None if v == "route" else v for f, v in given.items()})
@@ -68,6 +75,10 @@ class Command(BaseCommand):
                 f"{depth.in_flight:>6} in flight  {age:<16}{s.partitions:>4} partitions  {limits}"
             )
 
+        for b in Breaker.objects.filter(opened_at__isnull=False):
+            self.stdout.write(
+                f"{b.name} is away since {b.opened_at:%H:%M:%S}, tried again {b.probe_at:%H:%M:%S} UTC: {b.reason}"
+            )
         for type_, count in catalog.unsubscribed(timezone.now() - timedelta(days=1)).items():
             self.stdout.write(
                 f"{count} messages of type {type_} in the last day have no subscription; the log has them"

@@ -21,6 +21,7 @@ LIMITS = Limits(
     letters_kept=14 * D,
     letters_warn_expiry=2 * D,
     letters_decide_within=5,
+    away_page_after=5 * M,
 )
 WELL = JobFacts(
     name="nightly",
@@ -144,3 +145,11 @@ def test_an_incident_opens_when_its_condition_lasts_and_closes_when_it_stays_awa
     known: Known | None, holds: bool, opens_after: timedelta, expected: Step
 ) -> None:
     assert rules.step(known, holds=holds, now=NOW, opens_after=opens_after, closes_after=5 * M) is expected
+
+
+@pytest.mark.parametrize(("away", "pages"), [(5 * M, 0), (5 * M + S, 1)])
+def test_a_provider_that_is_away_longer_than_the_promise_is_a_page(away: timedelta, pages: int) -> None:
+    facts = rules.AwayFacts("mail", NOW - away, "mail provider: 503")
+    found = list(rules.judge_away([facts], NOW, LIMITS))
+    assert len(found) == pages
+    assert all("mail provider: 503" in each.summary and each.severity is rules.Severity.PAGE for each in found)
