@@ -17,6 +17,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from alerts import owners
+from alerts.channels.fan_out import fan_out
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
 from alerts.models import Alert, Decision, Notification
 from alerts.rules import (
@@ -269,6 +270,7 @@ def _write(outbox: _Outbox) -> None:
             outbox.changed.values(), ["state", "last_notified_at", "last_notified_price_usd"], batch_size=1_000
         )
     publish([_command(notification, outbox.attributes) for notification in notifications])
+    fan_out(notifications, attributes=outbox.attributes)
 
 
 def _already_decided(keys: set[tuple[int, str]]) -> set[tuple[int, str]]:

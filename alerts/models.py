@@ -118,9 +118,12 @@ class Notification(models.Model):
     occurred_at = models.DateTimeField()
     created_at = models.DateTimeField(db_default=Now())
     settled_at = models.DateTimeField(null=True)
+    read_at = models.DateTimeField(null=True, help_text="When its owner marked it as read.")
 
     class Meta:
         ordering = ("-id",)
+        # What the pages count for whoever is signed in.
+        indexes = (models.Index(name="alerts_notification_unread", fields=["alert"], condition=Q(read_at=None)),)
         constraints = (
             models.UniqueConstraint(name="alerts_notification_identity", fields=["alert", "event_id"]),
             models.CheckConstraint(
@@ -130,3 +133,20 @@ class Notification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.alert_id} {self.event_id}: {self.state}"
+
+
+# Other ways of being told, each with its tables in a module of its own.
+from alerts.channels.models import AtomFeed, Channel, ChannelDelivery  # noqa: E402
+from alerts.digest.models import Digest, DigestWeek  # noqa: E402
+
+__all__ = [
+    "Alert",
+    "AtomFeed",
+    "Channel",
+    "ChannelDelivery",
+    "Decision",
+    "Digest",
+    "DigestWeek",
+    "Notification",
+    "SeenPrice",
+]

@@ -3,7 +3,8 @@
 from django.conf import settings
 
 from alerts import matching, notifications, waiting
-from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
+from alerts.channels import delivery as channels
+from alerts.events import ALERT_CREATED, DELIVER_TO_CHANNEL, SEND_ALERT_EMAIL
 from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
 from pricing import history
@@ -37,6 +38,15 @@ ROUTES = [
         ordered=False,
         partitions=4,
         batch=settings.MAIL_BATCH,
+    ),
+    # Posts to people's own webhooks, chats and pushes. Apart from the mails, for their receivers may be anything.
+    Route(
+        "channel-delivery",
+        (DELIVER_TO_CHANNEL,),
+        External(channels.prepare, channels.perform, channels.record, at_once=settings.CHANNEL_AT_ONCE),
+        ordered=False,
+        partitions=4,
+        batch=settings.CHANNEL_AT_ONCE,
     ),
     # Has the alerts that waited for their owner's address looked at. Each person stands for themselves.
     Route("alert-waking", (ADDRESS_CONFIRMED,), waiting.wake, ordered=False, partitions=2, batch=20),

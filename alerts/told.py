@@ -1,0 +1,34 @@
+"""What a notification says in one line, and where it leads: for the centre, the Atom feed and the channels. Pure reads.
+
+The alert and its wine must be loaded. The mail says the same in its subject.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.urls import reverse
+
+from alerts.models import Notification
+
+
+def headline(notification: Notification) -> str:
+    """“Ch. Montrose 2016 is $154.00 at Merchant X, below your $160.00”, on one line whatever the names hold."""
+    relation = "at" if notification.new_price_usd == notification.threshold_usd else "below"
+    said = (
+        f"{notification.alert.wine} is ${notification.new_price_usd:,.2f} at {notification.merchant_name}, "
+        f"{relation} your ${notification.threshold_usd:,.2f}"
+    )
+    return one_line(said)
+
+
+def one_line(text: str) -> str:
+    """Without what a log, an XML document or a chat would stumble over: breaks, control letters, turned directions."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+def wine_url(notification: Notification) -> str:
+    return settings.SITE_URL + reverse("wine", args=[notification.alert.wine_id])
+
+
+def alert_url(notification: Notification) -> str:
+    return settings.SITE_URL + reverse("alert", args=[notification.alert_id])
