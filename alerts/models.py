@@ -5,7 +5,10 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from alerts.mail_models import MailWish, Suppression
 from pricing.models import PRICE_DECIMALS, PRICE_DIGITS, Merchant, Wine
+
+__all__ = ["Alert", "Decision", "MailWish", "Notification", "SeenPrice", "Suppression"]
 
 
 class Alert(models.Model):
@@ -107,6 +110,7 @@ class Notification(models.Model):
         QUEUED = "queued", "on its way"
         SENT = "sent", "handed to the mail server"
         UNWANTED = "unwanted", "not sent: no longer wanted"
+        REFUSED = "refused", "not sent: your address takes no mail"
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="notifications", db_index=False)
     event_id = models.TextField()

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from alerts import views
+from alerts import unsubscribe_views, views
 
 urlpatterns = [
     path("wines/<str:wine_id>", views.wine_page, name="wine"),
@@ -12,4 +12,5 @@ urlpatterns = [
     path("alerts/<int:pk>/pause", views.alert_pause, name="alert-pause"),
     path("alerts/<int:pk>/resume", views.alert_resume, name="alert-resume"),
     path("alerts/<int:pk>/delete", views.alert_delete, name="alert-delete"),
+    path("unsubscribe/<str:key>", unsubscribe_views.unsubscribe, name="unsubscribe"),
 ]
