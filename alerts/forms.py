@@ -56,3 +56,14 @@ class WatchForm(forms.Form):
         merchants = sorted((offer.merchant_name, offer.merchant_id) for offer in offers)
         choices = [("", "Any merchant"), *((key, name) for name, key in merchants)]
         self.fields["merchant"] = forms.ChoiceField(label="Sold by", required=False, choices=choices)
+
+
+class ChannelForm(forms.Form):
+    """Where else to be told. What it may be is services' business; here it is only one line of text."""
+
+    address = forms.CharField(
+        label="Address",
+        max_length=600,
+        strip=True,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
+    )

@@ -5,10 +5,24 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from alerts.channels.models import AtomFeed, Channel, ChannelDelivery
+from alerts.digest.models import Digest, DigestWeek
 from alerts.mail_models import MailWish, Suppression
 from pricing.models import PRICE_DECIMALS, PRICE_DIGITS, Merchant, Wine
 
-__all__ = ["Alert", "Decision", "MailWish", "Notification", "SeenPrice", "Suppression"]
+__all__ = [
+    "Alert",
+    "AtomFeed",
+    "Channel",
+    "ChannelDelivery",
+    "Decision",
+    "Digest",
+    "DigestWeek",
+    "MailWish",
+    "Notification",
+    "SeenPrice",
+    "Suppression",
+]
 
 
 class Alert(models.Model):
@@ -137,20 +151,3 @@ class Notification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.alert_id} {self.event_id}: {self.state}"
-
-
-# Other ways of being told, each with its tables in a module of its own.
-from alerts.channels.models import AtomFeed, Channel, ChannelDelivery  # noqa: E402
-from alerts.digest.models import Digest, DigestWeek  # noqa: E402
-
-__all__ = [
-    "Alert",
-    "AtomFeed",
-    "Channel",
-    "ChannelDelivery",
-    "Decision",
-    "Digest",
-    "DigestWeek",
-    "Notification",
-    "SeenPrice",
-]

@@ -4,7 +4,8 @@ from django.conf import settings
 
 from alerts import matching, notifications, waiting
 from alerts.channels import delivery as channels
-from alerts.events import ALERT_CREATED, DELIVER_TO_CHANNEL, SEND_ALERT_EMAIL
+from alerts.digest import mail as digest_mail
+from alerts.events import ALERT_CREATED, DELIVER_TO_CHANNEL, SEND_ALERT_EMAIL, SEND_DIGEST_EMAIL
 from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
 from pricing import history
@@ -47,6 +48,15 @@ ROUTES = [
         ordered=False,
         partitions=4,
         batch=settings.CHANNEL_AT_ONCE,
+    ),
+    # The weekly mails. Apart from the alerts', which keep a promise on a Monday too.
+    Route(
+        "digest-delivery",
+        (SEND_DIGEST_EMAIL,),
+        External(digest_mail.prepare, hand_over, digest_mail.record, at_once=settings.MAIL_AT_ONCE),
+        ordered=False,
+        partitions=2,
+        batch=settings.MAIL_BATCH,
     ),
     # Has the alerts that waited for their owner's address looked at. Each person stands for themselves.
     Route("alert-waking", (ADDRESS_CONFIRMED,), waiting.wake, ordered=False, partitions=2, batch=20),

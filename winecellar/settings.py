@@ -265,6 +265,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "winecellar.context.site",
+                "alerts.context.unread",
             ],
             "builtins": ["winecellar.templatetags.cellar"],
         },

@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+SWITCHED_OFF = "You switched it off."
+
 
 class Channel(models.Model):
     """Where else somebody's notifications go. Switched off by its owner, by a 410, or after failing for good."""
@@ -47,6 +49,10 @@ class Channel(models.Model):
 
     def __str__(self) -> str:
         return self.shown
+
+    @property
+    def switched_off_by_owner(self) -> bool:
+        return self.off_because == SWITCHED_OFF
 
 
 class ChannelDelivery(models.Model):

@@ -87,9 +87,12 @@ def post(url: str, body: bytes, headers: Mapping[str, str], *, seconds: float) -
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     addresses = _resolve(host, port)
     try:
-        with _connect(addresses, port, seconds) as plain, _ended_after(plain, seconds):
-            with ssl.create_default_context().wrap_socket(plain, server_hostname=host) as encrypted:
-                return _ask(host, port, encrypted, path, body, headers)
+        with (
+            _connect(addresses, port, seconds) as plain,
+            _ended_after(plain, seconds),
+            ssl.create_default_context().wrap_socket(plain, server_hostname=host) as encrypted,
+        ):
+            return _ask(host, port, encrypted, path, body, headers)
     except ssl.SSLCertVerificationError as error:
         raise NoAnswerError(f"its certificate is not valid: {error.verify_message}") from error
     except (OSError, http.client.HTTPException) as error:

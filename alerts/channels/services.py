@@ -16,13 +16,12 @@ from django.db import IntegrityError, transaction
 
 from alerts.channels import outside, vendors
 from alerts.channels.fan_out import command
-from alerts.channels.models import AtomFeed, Channel, ChannelDelivery
+from alerts.channels.models import SWITCHED_OFF, AtomFeed, Channel, ChannelDelivery
 from jobs.outbox import publish
 from pricing.feeds import standard_webhooks
 from pricing.sealing import UnreadableError, seal, unseal
 
 SECRET_BYTES = 32
-SWITCHED_OFF = "You switched it off."
 
 
 class ChannelRefusedError(Exception):

@@ -1,4 +1,4 @@
-"""The weekly digests: one for each person and week, for ever, and how far a week has got. Written by weekly.py alone."""
+"""The weekly digests: one for each person and week, for ever; and how far a week has got. weekly.py makes them."""
 
 from django.conf import settings
 from django.db import models

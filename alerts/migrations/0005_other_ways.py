@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("alerts", "0003_seen_withdrawn"),
+        ("alerts", "0006_mail_wishes"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
