@@ -16,7 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.cache import get_conditional_response
 from django.utils.feedgenerator import Atom1Feed
-from django.utils.http import quote_etag
+from django.utils.http import http_date, quote_etag
 from django.views.decorators.http import require_safe
 
 from alerts import told
@@ -59,12 +59,12 @@ def _answer(request: HttpRequest, key: str) -> HttpResponse:
     )
     etag = _etag(feed, entries)
     changed = max([entry.created_at for entry in entries], default=feed.created_at)
-    not_modified = get_conditional_response(request, etag=etag, last_modified=int(changed.timestamp()))
-    if not_modified is not None:
-        return not_modified
-    response = HttpResponse(_document(request, entries), content_type=MEDIA_TYPE)
+    response = get_conditional_response(request, etag=etag, last_modified=int(changed.timestamp()))
+    if response is None:
+        response = HttpResponse(_document(request, entries), content_type=MEDIA_TYPE)
+    assert isinstance(response, HttpResponse)
     response["ETag"] = etag
-    response.headers["Last-Modified"] = changed.strftime("%a, %d %b %Y %H:%M:%S GMT")
+    response["Last-Modified"] = http_date(changed.timestamp())
     return response
 
 

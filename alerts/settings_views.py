@@ -46,7 +46,7 @@ def _page(request: HttpRequest, *, status: int = 200, **shown: Any) -> HttpRespo
         "channels": [(channel, last_test.get(channel.pk)) for channel in channels],
         "room": len(channels) < settings.CHANNELS_PER_USER,
         "feed": AtomFeed.objects.filter(user_id=person).first(),
-        "services": [name for name, _ in vendors.SERVICES.values()] if vendors.installed else [],
+        "services": [name for name, _ in vendors.SERVICES.values()] if vendors.are_there() else [],
         "form": ChannelForm(),
         **shown,
     }

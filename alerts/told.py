@@ -27,8 +27,8 @@ def one_line(text: str) -> str:
 
 
 def wine_url(notification: Notification) -> str:
-    return settings.SITE_URL + reverse("wine", args=[notification.alert.wine_id])
+    return str(settings.SITE_URL) + reverse("wine", args=[notification.alert.wine_id])
 
 
 def alert_url(notification: Notification) -> str:
-    return settings.SITE_URL + reverse("alert", args=[notification.alert_id])
+    return str(settings.SITE_URL) + reverse("alert", args=[notification.alert_id])

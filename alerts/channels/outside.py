@@ -64,6 +64,7 @@ def read_url(text: str) -> SplitResult:
     return parts
 
 
+Addresses = list[tuple[socket.AddressFamily, str]]
 NOT_PUBLIC = "The address is not on the public internet."
 
 
@@ -108,19 +109,19 @@ def _ask(host: str, port: int, encrypted: ssl.SSLSocket, path: str, body: bytes,
     return Answer(response.status, float(asked) if asked.isdecimal() and len(asked) < 7 else 0.0)
 
 
-def _resolve(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
+def _resolve(host: str, port: int) -> Addresses:
     """All addresses of a name, if all of them are public: one that is not says that somebody plays with us."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise NoAnswerError("its name is not known") from error
-    addresses = [(family, str(place[0])) for family, _, _, _, place in found]
+    addresses: Addresses = [(family, str(place[0])) for family, _, _, _, place in found]
     if not all(is_public(address) for _, address in addresses):
         raise RefusedAddressError(NOT_PUBLIC)
     return addresses
 
 
-def _connect(addresses: list[tuple[socket.AddressFamily, str]], port: int, seconds: float) -> socket.socket:
+def _connect(addresses: Addresses, port: int, seconds: float) -> socket.socket:
     """The first that takes the connection; the addresses as they were judged, never their name again."""
     ends_at = time.monotonic() + seconds
     failure: OSError = OSError("no address")
@@ -142,19 +143,23 @@ def _connect(addresses: list[tuple[socket.AddressFamily, str]], port: int, secon
 def _ended_after(plain: socket.socket, seconds: float) -> Iterator[None]:
     """Shut the connection when the time is up: each byte of a slow drip meets any timeout of a single read."""
     same = plain.dup()  # wrapping takes the first one's descriptor away
-    timer = threading.Timer(seconds, _shut, [same])
+    late = threading.Event()
+
+    def shut() -> None:
+        late.set()
+        with suppress(OSError):
+            same.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, shut)
     timer.daemon = True
     timer.start()
     try:
         yield
+        if late.is_set():  # headers that are cut look like headers that end
+            raise TimeoutError
     finally:
         timer.cancel()
         same.close()
-
-
-def _shut(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
 
 
 def _is_literal(host: str) -> bool:

@@ -37,6 +37,11 @@ class RefusedServiceError(Exception):
     """We do not take this address; the message says why, in the owner's words."""
 
 
+def are_there() -> bool:
+    """Whether Apprise is installed."""
+    return installed is not None
+
+
 def read_address(text: str) -> str:
     """The service's name, for an address that can be posted to. Raises RefusedServiceError."""
     known = ", ".join(name for name, _ in SERVICES.values())

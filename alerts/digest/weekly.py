@@ -128,4 +128,6 @@ def _close(alert: Alert, offers: list[CurrentOffer]) -> facts.Close | None:
     if alert.state != Alert.State.ARMED:
         return None
     best = next((o for o in offers if alert.merchant_id in {None, o.merchant_id}), None)
-    return best and facts.Close(alert.pk, told.one_line(str(alert.wine)), best.price_usd, alert.threshold_usd)
+    if best is None:
+        return None
+    return facts.Close(alert.pk, told.one_line(str(alert.wine)), best.price_usd, alert.threshold_usd)
