@@ -62,8 +62,15 @@ class ChannelForm(forms.Form):
     """Where else to be told. What it may be is services' business; here it is only one line of text."""
 
     address = forms.CharField(
-        label="Address",
+        label="Add an address",
         max_length=600,
         strip=True,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
     )
+
+    def __init__(self, *args: Any, services: Iterable[str] = (), **options: Any) -> None:
+        """`services`: the names of the chat and push services that this site reaches."""
+        super().__init__(*args, **options)
+        names = ", ".join(services)
+        others = f" For {names}, it is written as Apprise writes it, such as tgram://token/chat." if names else ""
+        self.fields["address"].help_text = f"For a webhook, its https address.{others}"

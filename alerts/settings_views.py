@@ -46,8 +46,8 @@ def _page(request: HttpRequest, *, status: int = 200, **shown: Any) -> HttpRespo
         "channels": [(channel, last_test.get(channel.pk)) for channel in channels],
         "room": len(channels) < settings.CHANNELS_PER_USER,
         "feed": AtomFeed.objects.filter(user_id=person).first(),
-        "services": [name for name, _ in vendors.SERVICES.values()] if vendors.are_there() else [],
-        "form": ChannelForm(),
+        "services": vendors.names(),
+        "form": ChannelForm(services=vendors.names()),
         **shown,
     }
     return render(request, "alerts/settings.html", context, status=status)
@@ -72,7 +72,7 @@ def mail_wishes(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def add_channel(request: HttpRequest) -> HttpResponse:
-    form = ChannelForm(request.POST)
+    form = ChannelForm(request.POST, services=vendors.names())
     if not form.is_valid():
         return _page(request, form=form)
     address, now = form.cleaned_data["address"], timezone.now()

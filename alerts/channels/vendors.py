@@ -37,9 +37,9 @@ class RefusedServiceError(Exception):
     """We do not take this address; the message says why, in the owner's words."""
 
 
-def are_there() -> bool:
-    """Whether Apprise is installed."""
-    return installed is not None
+def names() -> list[str]:
+    """What can be reached from here: nothing where Apprise is not installed."""
+    return [name for name, _ in SERVICES.values()] if installed is not None else []
 
 
 def read_address(text: str) -> str:

@@ -114,7 +114,7 @@ def test_the_list_takes_three_queries_of_its_own_and_has_pages(
 ) -> None:
     for number in range(1, 31):
         alert(str(number), merchant=merchant() if number % 2 else None)
-    with django_assert_num_queries(3 + 3):  # the session, who it is, and whether their address is confirmed
+    with django_assert_num_queries(3 + 4):  # the session, who it is, whether their address is confirmed, what is unread
         assert "$30.00" in words(as_alice)
     assert "Page 1 of 2" in words(as_alice)
     for far in ("2", "99", "99999999999999999999"):
@@ -203,9 +203,8 @@ def test_the_page_takes_a_fixed_number_of_queries_and_shows_the_latest_of_a_long
         )
         for number in range(150)
     )
-    with django_assert_num_queries(
-        4 + 3
-    ):  # the alert, the offers, decisions, mails; the session, who it is, their address
+    # The alert, the offers, decisions, mails; the session, who it is, their address, what is unread.
+    with django_assert_num_queries(4 + 4):
         seen = words(as_alice, f"/alerts/{one.pk}")
     assert seen.count("reason ") == LOG_LENGTH
     assert "reason 149." in seen

@@ -144,7 +144,7 @@ def test_the_list_takes_three_queries_however_many_wines_and_offers(
         stranger.get("/")
     with django_assert_num_queries(3):
         stranger.get("/?q=montrose&page=2")
-    with django_assert_num_queries(3 + 2):  # the session and who it is
+    with django_assert_num_queries(3 + 3):  # the session, who it is, what they have not read
         as_alice.get("/")
 
 

@@ -232,7 +232,7 @@ def test_the_page_takes_a_fixed_number_of_queries(
         alert(str(20 + number))
     with django_assert_num_queries(3):  # the wine, its offers, its history
         stranger.get(f"{MONTROSE}?target=100&merchant=mch_083")
-    with django_assert_num_queries(3 + 3 + 1):  # the session, who it is, their address, and their alerts
+    with django_assert_num_queries(3 + 4 + 1):  # the session, who it is, their address, what is unread; their alerts
         as_alice.get(MONTROSE)
 
 
