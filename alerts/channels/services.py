@@ -19,7 +19,7 @@ from alerts.channels.fan_out import command
 from alerts.channels.models import SWITCHED_OFF, AtomFeed, Channel, ChannelDelivery
 from jobs.outbox import publish
 from pricing.feeds import standard_webhooks
-from pricing.sealing import UnreadableError, seal, unseal
+from pricing.sealing import UnreadableError, reseal, seal, unseal
 
 SECRET_BYTES = 32
 
@@ -120,6 +120,23 @@ def send_test(*, channel: Channel, now: datetime) -> bool:
 
 def _lock(channel: Channel) -> Channel:
     return Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+
+
+SEALED = ("sealed_address", "sealed_secret", "sealed_old_secret")
+
+
+def reseal_all() -> tuple[int, int]:
+    """Seal every channel with today's SECRET_KEY. Returns how many were, and how many no key of ours can read."""
+    done = unreadable = 0
+    for channel in Channel.objects.only("pk", *SEALED).iterator():
+        was = {name: getattr(channel, name) for name in SEALED}
+        try:
+            anew = {name: reseal(sealed) if sealed else "" for name, sealed in was.items()}
+        except UnreadableError:
+            unreadable += 1
+            continue
+        done += Channel.objects.filter(pk=channel.pk, **was).update(**anew)  # one replaced meanwhile is new already
+    return done, unreadable
 
 
 # --- The Atom feed ---------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Notifications on webhooks: from the price to the receiver, through the real worker and a real TLS server."""
 
+import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.core import mail
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -354,3 +356,19 @@ def test_nobody_has_more_channels_than_there_can_be_nor_one_twice(receiver: Rece
     Channel.objects.first().delete()  # type: ignore[union-attr]
     with pytest.raises(services.ChannelRefusedError, match="already"):
         webhook(receiver, path="1")
+
+
+def test_channels_outlive_a_replaced_secret_key_once_they_are_resealed(receiver: Receiver, settings: Any) -> None:
+    webhook(receiver)
+    alert("160.00")
+    price("154.00")
+    drain(["alert-matching"])
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "the-new-one-" + "k" * 50
+    call_command("reseal_channels", stdout=io.StringIO())
+    settings.SECRET_KEY_FALLBACKS = []
+    drain()
+    assert only().state == "taken"
+    settings.SECRET_KEY = "another-" + "k" * 50
+    with pytest.raises(CommandError, match="1 cannot be read"):
+        call_command("reseal_channels", stdout=io.StringIO())
