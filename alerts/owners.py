@@ -3,6 +3,8 @@
 Used by matching, which skips the others, and by delivery, which looks again a moment before it sends.
 """
 
+from datetime import datetime
+
 from django.db.models import Q
 
 
@@ -17,3 +19,12 @@ def confirmed(prefix: str = "") -> Q:
 
 CONFIRMED = confirmed("user")
 CONFIRMED_OWNER = confirmed("alert__user")
+
+
+def wanted(now: datetime) -> Q:
+    """Which notifications are still wanted as they are about to be sent, whoever decided on them when."""
+    confirmed = CONFIRMED_OWNER & Q(alert__user__is_active=True)
+    there = Q(alert__deleted_at__isnull=True) & ~Q(alert__state="paused")
+    awake = Q(alert__snoozed_until__isnull=True) | Q(alert__snoozed_until__lte=now)
+    lasting = Q(alert__expires_at__isnull=True) | Q(alert__expires_at__gt=now)
+    return confirmed & there & awake & lasting

@@ -9,16 +9,21 @@ from django.conf import settings
 from django.urls import reverse
 
 from alerts.models import Notification
+from alerts.money import said
 
 
 def headline(notification: Notification) -> str:
     """“Ch. Montrose 2016 is $154.00 at Merchant X, below your $160.00”, on one line whatever the names hold."""
-    relation = "at" if notification.new_price_usd == notification.threshold_usd else "below"
-    said = (
-        f"{notification.alert.wine} is ${notification.new_price_usd:,.2f} at {notification.merchant_name}, "
-        f"{relation} your ${notification.threshold_usd:,.2f}"
-    )
-    return one_line(said)
+    price = said(notification.new_price, notification.currency)
+    return one_line(f"{notification.alert.wine} is {price} at {notification.merchant_name}, {_news(notification)}")
+
+
+def _news(notification: Notification) -> str:
+    """Why it was told: “below your $160.00”, or what the alert waited for instead of a price."""
+    if notification.target is None:
+        return notification.reason
+    where = "at" if notification.new_price == notification.target else "below"
+    return f"{where} your {said(notification.target, notification.currency)}"
 
 
 def one_line(text: str) -> str:

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
-from alerts import told
+from alerts import owners, told
 from alerts.channels import envelope, outside, vendors
 from alerts.channels.fan_out import command
 from alerts.channels.models import Channel, ChannelDelivery
 from alerts.channels.rules import Again, Came, Limits, Outcome, Settled, after_try
+from alerts.models import Notification
 from jobs.errors import PermanentError
 from jobs.messages import Message
 from jobs.outbox import publish
@@ -50,13 +51,21 @@ class Push:
 Task = Post | Push | Outcome
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a message that `prepare` would refuse."""
+    _delivery_id(message), _channel_id(message)
+
+
 def prepare(messages: Sequence[Message]) -> list[Task | None]:
     """What to post for each command; None where it is no longer wanted: channel off or gone, person gone, posted."""
     ids = [_delivery_id(message) for message in messages]
+    now = timezone.now()
+    # As for its mail: not if the alert was paused, snoozed or deleted meanwhile.
+    wanted = Q(notification=None) | Q(notification__in=Notification.objects.filter(owners.wanted(now)))
     queued = ChannelDelivery.objects.filter(
-        pk__in=ids, state=State.QUEUED, channel__off_at__isnull=True, channel__user__is_active=True
+        wanted, pk__in=ids, state=State.QUEUED, channel__off_at__isnull=True, channel__user__is_active=True
     ).select_related("channel", "notification__alert__wine")
-    by_id, now = {delivery.pk: delivery for delivery in queued}, timezone.now()
+    by_id = {delivery.pk: delivery for delivery in queued}
     return [_task(by_id[pk], now) if pk in by_id else None for pk in ids]
 
 

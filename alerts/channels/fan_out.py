@@ -6,12 +6,11 @@ statement however many were told; nothing more where nobody of them has a channe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from django.db import connection
 
 from alerts.events import DELIVER_TO_CHANNEL
-from alerts.models import Notification
 from jobs.messages import NewMessage, dumps
 from jobs.outbox import publish
 
@@ -28,18 +27,20 @@ RETURNING id, channel_id, notification_id
 """
 
 
-def fan_out(notifications: Sequence[Notification], *, attributes: Mapping[str, Mapping[str, str]]) -> int:
-    """How many deliveries were made. `attributes`: by event id, what the messages of the mails carry too."""
-    if not notifications:
+def fan_out(told: Mapping[int, str], *, attributes: Mapping[str, Mapping[str, str]]) -> int:
+    """`told`: new notifications, by id, with their events. `attributes`: by event, what their mails carry too.
+
+    Returns how many deliveries were made.
+    """
+    if not told:
         return 0
-    event_of = {notification.pk: notification.event_id for notification in notifications}
     with connection.cursor() as cursor:
-        cursor.execute(INSERT, [dumps(list(event_of))])
+        cursor.execute(INSERT, [dumps(list(told))])
         made = cursor.fetchall()
     publish(
         [
-            command(delivery_id, channel_id, caused_by=event_of[told], attributes=attributes.get(event_of[told], {}))
-            for delivery_id, channel_id, told in made
+            command(delivery_id, channel_id, caused_by=told[pk], attributes=attributes.get(told[pk], {}))
+            for delivery_id, channel_id, pk in made
         ]
     )
     return len(made)

@@ -32,8 +32,9 @@ class Fired:
 
     alert_id: int
     name: str
+    currency: str
     price: Decimal
-    target: Decimal
+    target: Decimal | None  # None: it waits for something else, such as a new low
     merchant: str
 
 
@@ -43,6 +44,7 @@ class Close:
 
     alert_id: int
     name: str
+    currency: str
     now: Decimal
     target: Decimal
 

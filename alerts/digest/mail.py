@@ -26,6 +26,11 @@ from jobs.messages import Message
 from jobs.smtp import stable_message_id
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a message that `prepare` would refuse."""
+    _digest_id(message)
+
+
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     """The mail for each command; None where it is no longer wanted, or sent already."""
     ids = [_digest_id(message) for message in messages]

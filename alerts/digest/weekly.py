@@ -18,6 +18,7 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from alerts import owners, reachable, told
+from alerts.amounts import Amounts
 from alerts.digest import facts
 from alerts.digest.models import Digest, DigestWeek
 from alerts.events import SEND_DIGEST_EMAIL
@@ -76,8 +77,12 @@ def _make(people: list[int], *, monday: date, slot: datetime, worths: Worths, no
     offers: dict[str, list[CurrentOffer]] = defaultdict(list)
     for offer in current_offers(sorted({a.wine_id for mine in alerts.values() for a in mine}), earlier=slot - WEEK):
         offers[offer.wine_id].append(offer)
+    amounts = Amounts(
+        {alert.currency for mine in alerts.values() for alert in mine},
+        {offer.occurred_at.date() for of_wine in offers.values() for offer in of_wine},
+    )
     fired, worth = _fired(people, slot), worths(people, on=monday)
-    weeks = {person: _week(alerts[person], offers, fired[person], worth.get(person)) for person in people}
+    weeks = {p: _week(alerts[p], offers, amounts, fired[p], worth.get(p)) for p in people}
     digests = Digest.objects.bulk_create(
         Digest(user_id=person, monday=monday, facts=facts.kept(week), created_at=now)
         for person, week in weeks.items()
@@ -88,7 +93,7 @@ def _make(people: list[int], *, monday: date, slot: datetime, worths: Worths, no
 
 
 def _watching(people: Collection[int]) -> list[Alert]:
-    watching = Alert.objects.filter(user__in=people).exclude(state=Alert.State.PAUSED)
+    watching = Alert.live.filter(user__in=people).exclude(state=Alert.State.PAUSED)
     return list(watching.select_related("wine").order_by("user_id", "pk"))
 
 
@@ -98,7 +103,7 @@ def _fired(people: Collection[int], slot: datetime) -> dict[int, list[facts.Fire
     rows = Notification.objects.filter(alert__user__in=people, created_at__gte=slot - WEEK, created_at__lt=slot)
     for row in rows.select_related("alert__wine").order_by("-created_at", "-pk"):
         name, merchant = told.one_line(str(row.alert.wine)), told.one_line(row.merchant_name)
-        line = facts.Fired(row.alert_id, name, row.new_price_usd, row.threshold_usd, merchant)
+        line = facts.Fired(row.alert_id, name, row.currency, row.new_price, row.target, merchant)
         found[row.alert.user_id].append(line)
     return found
 
@@ -106,12 +111,13 @@ def _fired(people: Collection[int], slot: datetime) -> dict[int, list[facts.Fire
 def _week(
     alerts: list[Alert],
     offers: Mapping[str, list[CurrentOffer]],
+    amounts: Amounts,
     fired: list[facts.Fired],
     worth: facts.Worth | None,
 ) -> facts.Week:
     wines = {alert.wine_id: alert.wine for alert in alerts}
     drops = [drop for wine in wines.values() if (drop := _drop(wine, offers.get(wine.pk, []))) is not None]
-    close = [near for alert in alerts if (near := _close(alert, offers.get(alert.wine_id, []))) is not None]
+    close = [near for alert in alerts if (near := _close(alert, offers.get(alert.wine_id, []), amounts)) is not None]
     return facts.choose(drops=drops, fired=fired, close=close, worth=worth, lines=settings.DIGEST_LINES)
 
 
@@ -124,10 +130,15 @@ def _drop(wine: Any, offers: list[CurrentOffer]) -> facts.Drop | None:
     return facts.Drop(wine.pk, told.one_line(str(wine)), before, best.price_usd, told.one_line(best.merchant_name))
 
 
-def _close(alert: Alert, offers: list[CurrentOffer]) -> facts.Close | None:
-    if alert.state != Alert.State.ARMED:
+def _close(alert: Alert, offers: list[CurrentOffer], amounts: Amounts) -> facts.Close | None:
+    """In the alert's currency, as matching compares it; none for an alert that waits for no price."""
+    if alert.state != Alert.State.ARMED or alert.target is None:
         return None
     best = next((o for o in offers if alert.merchant_id in {None, o.merchant_id}), None)
     if best is None:
         return None
-    return facts.Close(alert.pk, told.one_line(str(alert.wine)), best.price_usd, alert.threshold_usd)
+    day = best.occurred_at.date()
+    now = amounts.of(alert.currency, best.price_usd, day, best.native_price, best.native_currency)
+    if now is None:
+        return None
+    return facts.Close(alert.pk, told.one_line(str(alert.wine)), alert.currency, now, alert.target)

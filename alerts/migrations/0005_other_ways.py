@@ -9,6 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("alerts", "0006_mail_wishes"),
+        ("alerts", "0004_kinds_of_alerts"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

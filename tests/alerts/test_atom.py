@@ -35,8 +35,8 @@ def told(count: int = 1, *, owner: str = "alice", **names: str) -> list[Notifica
         Notification(
             alert=watch,
             event_id=f"evt_{owner}_{number}",
-            new_price_usd="154.00",
-            threshold_usd="160.00",
+            new_price="154.00",
+            target="160.00",
             merchant_name="A & Söhne",
             occurred_at=NOW,
             created_at=NOW + timedelta(minutes=number),

@@ -64,7 +64,7 @@ def test_a_notification_arrives_as_a_signed_cloud_event_beside_its_mail(receiver
     assert headers["webhook-id"] == told["id"] == f"{event.event_id}.{watch.pk}.{channel.pk}"
     assert (told["specversion"], told["type"]) == ("1.0", "winecellar.alert.notified")
     assert told["data"]["message"] == "Ch. Montrose 2016 is $154.00 at Merchant X, below your $160.00"
-    assert b'"new_price_usd":154.00' in body
+    assert b'"new_price":154.00' in body
     assert told["data"]["alert_url"] == f"https://cellar.example/alerts/{watch.pk}"
     assert (only().state, only().tries, len(mail.outbox)) == ("taken", 1, 1)
     channel.refresh_from_db()
@@ -78,7 +78,7 @@ def test_there_is_one_delivery_for_each_alert_event_and_channel_by_the_schema(re
     drain(["alert-matching"])
     told = Notification.objects.get()
     with transaction.atomic():
-        assert fan_out([told], attributes={}) == 0
+        assert fan_out({told.pk: told.event_id}, attributes={}) == 0
     with pytest.raises(IntegrityError), transaction.atomic():
         ChannelDelivery.objects.create(channel=channel, notification=told)
     drain()
@@ -91,13 +91,13 @@ def test_the_deliveries_and_the_notification_are_committed_together(
     webhook(receiver)
     alert("160.00")
     price("154.00")
-    from alerts import matching
+    from alerts import decided
 
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("after the notifications")
 
     with monkeypatch.context() as patch:
-        patch.setattr(matching, "fan_out", fail)
+        patch.setattr(decided, "fan_out", fail)
         drain(["alert-matching"])
     assert not Notification.objects.exists()
     assert not LoggedMessage.objects.filter(type="send_alert_email").exists()
@@ -111,8 +111,8 @@ def test_fanning_out_is_one_statement_however_many_are_told_and_none_more_withou
             Notification(
                 alert=each,
                 event_id="evt_1",
-                new_price_usd="1",
-                threshold_usd="2",
+                new_price="1",
+                target="2",
                 merchant_name="m",
                 occurred_at=NOW,
             )
@@ -126,7 +126,7 @@ def test_fanning_out_is_one_statement_however_many_are_told_and_none_more_withou
                 connection,
             ) as caught,
         ):
-            fan_out(rows, attributes={})
+            fan_out({row.pk: row.event_id for row in rows}, attributes={})
         return len(caught)
 
     few = told(2)

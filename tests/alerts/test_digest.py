@@ -46,7 +46,7 @@ def test_the_mail_says_what_fell_what_was_told_what_is_close_and_what_the_cellar
     fell()
     watch = watcher(target="150.00")
     Notification.objects.create(
-        alert=watch, event_id="evt_1", new_price_usd="154.00", threshold_usd="160.00",
+        alert=watch, event_id="evt_1", new_price="154.00", target="160.00",
         merchant_name="Merchant Y", occurred_at=SLOT, created_at=SLOT - DAY,
     )  # fmt: skip
     worth = Worth("EUR", Decimal("1200.00"), Decimal("1000.00"))

@@ -21,10 +21,10 @@ def drop(name: str, before: str, now: str) -> Drop:
 
 
 def close(number: int, now: str, target: str) -> Close:
-    return Close(number, f"wine {number}", Decimal(now), Decimal(target))
+    return Close(number, f"wine {number}", "USD", Decimal(now), Decimal(target))
 
 
-FIRED = Fired(1, "a", Decimal("154.00"), Decimal("160.00"), "Merchant X")
+FIRED = Fired(1, "a", "USD", Decimal("154.00"), Decimal("160.00"), "Merchant X")
 
 
 def week(**given: Any) -> Week:

@@ -30,8 +30,8 @@ def told(count: int = 1, *, owner: str = "alice", first: int = 0) -> list[Notifi
         Notification(
             alert=watch,
             event_id=f"evt_{owner}_{number}",
-            new_price_usd="154.00",
-            threshold_usd="160.00",
+            new_price="154.00",
+            target="160.00",
             merchant_name="Merchant X",
             occurred_at=NOW,
             created_at=NOW + timedelta(minutes=number // 3),  # some at the same time, as matching writes them
