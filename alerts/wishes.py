@@ -10,6 +10,7 @@ from datetime import datetime
 
 import structlog
 from django.contrib.auth import get_user_model
+from django.utils import timezone
 
 from alerts import services
 from alerts.mail_models import MailWish
@@ -43,7 +44,7 @@ def stop(wish: Wish, *, now: datetime) -> None:
     """Send no more of it. Raises nothing where there is nothing to stop."""
     if wish.scope is Scope.ALERT:
         if alert := _alert(wish):
-            services.pause(alert=alert)
+            services.pause(alert=alert, now=now)
     elif get_user_model().objects.filter(pk=wish.user_id).exists():
         MailWish.objects.get_or_create(pk=wish.user_id)
         column = COLUMNS[wish.scope]
@@ -55,7 +56,7 @@ def undo(wish: Wish) -> None:
     """Send it again. An alert is compared with the price now, as whenever it is resumed."""
     if wish.scope is Scope.ALERT:
         if alert := _alert(wish):
-            services.resume(alert=alert)
+            services.resume(alert=alert, now=timezone.now())
     else:
         MailWish.objects.filter(pk=wish.user_id).update(**{COLUMNS[wish.scope]: None})
     log.info("mail.subscribed_again", scope=wish.scope.value, user_id=wish.user_id, alert_id=wish.alert_id)
