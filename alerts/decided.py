@@ -14,6 +14,7 @@ from typing import Any
 from django.db import connection
 
 from alerts.candidates import Candidate
+from alerts.channels.fan_out import fan_out
 from alerts.events import SEND_ALERT_EMAIL
 from alerts.rules import Outcome, State, Verdict
 from alerts.scenes import Told
@@ -106,6 +107,7 @@ class Decided:
             cursor.execute(NOTIFICATIONS, [self.now, dumps(self._mails)])
             mails = cursor.fetchall()
         publish([self._command(*mail) for mail in mails])
+        fan_out({pk: event_id for pk, _, event_id in mails}, attributes=self.attributes)
 
     def _command(self, pk: int, alert_id: int, event_id: str) -> NewMessage:
         return NewMessage(

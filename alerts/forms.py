@@ -168,3 +168,21 @@ def _as_form(alert: Alert) -> dict[str, Any]:
 def as_query(alert: Alert) -> dict[str, str]:
     """The same as text, for the form of a second alert like it."""
     return {name: str(value) for name, value in _as_form(alert).items() if value not in (None, "")}
+
+
+class ChannelForm(forms.Form):
+    """Where else to be told. What it may be is services' business; here it is only one line of text."""
+
+    address = forms.CharField(
+        label="Add an address",
+        max_length=600,
+        strip=True,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "autocapitalize": "none"}),
+    )
+
+    def __init__(self, *args: Any, services: Iterable[str] = (), **options: Any) -> None:
+        """`services`: the names of the chat and push services that this site reaches."""
+        super().__init__(*args, **options)
+        names = ", ".join(services)
+        others = f" For {names}, it is written as Apprise writes it, such as tgram://token/chat." if names else ""
+        self.fields["address"].help_text = f"For a webhook, its https address.{others}"

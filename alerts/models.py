@@ -9,12 +9,26 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from alerts.channels.models import AtomFeed, Channel, ChannelDelivery
+from alerts.digest.models import Digest, DigestWeek
 from alerts.mail_models import MailWish, Suppression
 from pricing.contract import PRICE_CURRENCY
 from pricing.models import Merchant, Wine
 from pricing.money_fields import NATIVE_DIGITS, PRICE_DECIMALS, PRICE_DIGITS
 
-__all__ = ["Alert", "Decision", "MailWish", "Notification", "SeenPrice", "Suppression"]
+__all__ = [
+    "Alert",
+    "AtomFeed",
+    "Channel",
+    "ChannelDelivery",
+    "Decision",
+    "Digest",
+    "DigestWeek",
+    "MailWish",
+    "Notification",
+    "SeenPrice",
+    "Suppression",
+]
 
 
 class Live(models.Manager["Alert"]):
@@ -199,9 +213,12 @@ class Notification(models.Model):
     occurred_at = models.DateTimeField()
     created_at = models.DateTimeField(db_default=Now())
     settled_at = models.DateTimeField(null=True)
+    read_at = models.DateTimeField(null=True, help_text="When its owner marked it as read.")
 
     class Meta:
         ordering = ("-id",)
+        # What the pages count for whoever is signed in.
+        indexes = (models.Index(name="alerts_notification_unread", fields=["alert"], condition=Q(read_at=None)),)
         constraints = (
             models.UniqueConstraint(name="alerts_notification_identity", fields=["alert", "event_id"]),
             models.CheckConstraint(

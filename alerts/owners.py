@@ -7,9 +7,18 @@ from datetime import datetime
 
 from django.db.models import Q
 
-# A person's address is the row that is primary (allauth's EmailAddress); there is at most one, so a join adds no rows.
-CONFIRMED = Q(user__emailaddress__primary=True, user__emailaddress__verified=True)
-CONFIRMED_OWNER = Q(alert__user__emailaddress__primary=True, alert__user__emailaddress__verified=True)
+
+def confirmed(prefix: str = "") -> Q:
+    """A person's address is the row that is primary (allauth's EmailAddress); at most one, so a join adds no rows.
+
+    `prefix` leads from the queryset's model to the person.
+    """
+    path = f"{prefix}__emailaddress" if prefix else "emailaddress"
+    return Q(**{f"{path}__primary": True, f"{path}__verified": True})
+
+
+CONFIRMED = confirmed("user")
+CONFIRMED_OWNER = confirmed("alert__user")
 
 
 def wanted(now: datetime) -> Q:

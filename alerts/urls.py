@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from alerts import actions, address_views, bounces, unsubscribe_views, views
+from alerts import (
+    actions,
+    address_views,
+    bounces,
+    centre_views,
+    feed_out,
+    settings_views,
+    unsubscribe_views,
+    views,
+)
 
 urlpatterns = [
     path("wines/<str:wine_id>", views.wine_page, name="wine"),
@@ -19,4 +28,14 @@ urlpatterns = [
     path("unsubscribe/<str:key>", unsubscribe_views.unsubscribe, name="unsubscribe"),
     path("account/address/works", address_views.works, name="address-works"),
     *(path(f"mail/reports/{name}", view) for name, view in bounces.REPORTS.items()),
+    path("alerts/feed/<str:key>", feed_out.atom_feed, name="atom-feed"),
+    path("notifications", centre_views.notifications, name="notifications"),
+    path("notifications/read", centre_views.notifications_read, name="notifications-read"),
+    path("notifications/weeks/<int:pk>", centre_views.digest, name="digest"),
+    path("account/notifications", settings_views.notification_settings, name="notification-settings"),
+    path("account/notifications/mail", settings_views.mail_wishes, name="mail-wishes"),
+    path("account/notifications/channels", settings_views.add_channel, name="channel-add"),
+    path("account/notifications/channels/<int:pk>/<slug:action>", settings_views.channel_action, name="channel-action"),
+    path("account/notifications/feed", settings_views.feed_open, name="feed-open"),
+    path("account/notifications/feed/close", settings_views.feed_close, name="feed-close"),
 ]

@@ -3,7 +3,9 @@
 from django.conf import settings
 
 from alerts import matching, notifications, waiting
-from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
+from alerts.channels import delivery as channels
+from alerts.digest import mail as digest_mail
+from alerts.events import ALERT_CREATED, DELIVER_TO_CHANNEL, SEND_ALERT_EMAIL, SEND_DIGEST_EMAIL
 from jobs.dead_letters import redrive
 from jobs.dead_letters.events import RUN_REDRIVE
 from jobs.mail.transport import BREAKER, hand_over
@@ -71,6 +73,32 @@ ROUTES = [
         partitions=4,
         batch=settings.MAIL_BATCH,
         check=notifications.check,
+    ),
+    # Posts to people's own webhooks, chats and pushes. Apart from the mails, for their receivers may be anything.
+    Route(
+        "channel-delivery",
+        (DELIVER_TO_CHANNEL,),
+        External(channels.prepare, channels.perform, channels.record, at_once=settings.CHANNEL_AT_ONCE),
+        ordered=False,
+        partitions=4,
+        batch=settings.CHANNEL_AT_ONCE,
+        check=channels.check,
+    ),
+    # The weekly mails. Apart from the alerts', which keep a promise on a Monday too.
+    Route(
+        "digest-delivery",
+        (SEND_DIGEST_EMAIL,),
+        External(
+            digest_mail.prepare,
+            notifications.perform,
+            digest_mail.record,
+            at_once=settings.MAIL_AT_ONCE,
+            breaker=BREAKER,
+        ),
+        ordered=False,
+        partitions=2,
+        batch=settings.MAIL_BATCH,
+        check=digest_mail.check,
     ),
     # Has the alerts that waited for their owner's address looked at. Each person stands for themselves.
     Route(

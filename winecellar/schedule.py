@@ -4,10 +4,12 @@ Columns as in jobs/schedule/declared.py. What the outcomes mean, and what to do 
 """
 
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 
 from alerts import sleeping
+from alerts.digest import weekly
 from jobs import housekeeping
 from jobs.schedule.declared import CatchUp, Job, Overlap
 from pricing import raw_bodies
@@ -15,6 +17,7 @@ from pricing.catalogues import retention as catalogue_retention
 from pricing.feeds import answers
 from winecellar.accounts import retention as account_retention
 from winecellar.cellars import nightly
+from winecellar.cellars.selectors import worths
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NIGHTLY = settings.NIGHTLY_HEARTBEAT_LIMIT
@@ -24,6 +27,10 @@ SCHEDULE = [
     # What each cellar is worth, as of this hour. A night that was missed is valued as of its own time, for a week back.
     Job("value-cellars", "0 2 * * *", nightly.run, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.each(7), heartbeat=NIGHTLY, time_limit=60 * MINUTE),
+    # What the week held for each person who watches something or has a cellar. A Monday that was missed is made up for
+    # once: by the next week it is no news any more.
+    Job("weekly-digest", "0 8 * * 1", partial(weekly.run, worths=worths), lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=7 * 24 * HOUR + 2 * HOUR, time_limit=60 * MINUTE),
     # Looks at every alarm, as the watchman does all the time; and notices when the watchman does not.
     Job("alarm-evaluation", "*/5 * * * *", housekeeping.evaluate_alarms, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.skip(), heartbeat=30 * MINUTE, time_limit=2 * MINUTE, attempts=1),

@@ -193,6 +193,23 @@ MAIL_SUBJECT_LONGEST = 160  # letters: what phones show of it is less, and encod
 # How often somebody may say that an address works again which had sent mail back: each time we try costs reputation.
 ADDRESS_WORKS_EVERY = timedelta(days=1)
 
+# --- Other ways of being told (see docs/channels.md) -----------------------------------------------------------
+
+CHANNELS_PER_USER = 5
+CHANNEL_AT_ONCE = 8  # posts in flight per worker process
+CHANNEL_TIMEOUT = timedelta(seconds=10)  # from connecting to the answer's headers, whatever drips between
+# How long after the first, the second … try that a receiver did not take the next one follows: a restart, a deploy, an
+# evening. After the last of them the notification is given up there; its mail went on its own.
+CHANNEL_RETRY_DELAYS = tuple(timedelta(seconds=seconds) for seconds in (10, 60, 600, 3_600, 21_600))
+CHANNEL_LONGEST_WAIT = timedelta(hours=6)  # a receiver's Retry-After counts up to this
+CHANNEL_GIVE_UPS = 3  # notifications given up in a row, after which the channel is switched off
+CHANNEL_SECRET_OVERLAP = timedelta(days=1)  # how long an old secret signs beside its successor
+ATOM_ENTRIES = 50
+ATOM_RATES = "120/h/key,600/h/ip"  # readers ask every few minutes at most; several of one person's, at one address
+# People whose week is reckoned in one transaction: half a second, so that a lost lock costs little.
+DIGEST_CHUNK = env.int("DIGEST_CHUNK", default=1_000)
+DIGEST_LINES = 5  # of each table of a digest: what is worth reading on a Monday
+
 # --- Cellars --------------------------------------------------------------------------------------------------
 
 # An offer that its merchant has not confirmed for so long is no longer what somebody asks, but what somebody asked.
@@ -296,6 +313,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "winecellar.context.site",
+                "alerts.context.unread",
             ],
             "builtins": ["winecellar.templatetags.cellar"],
         },

@@ -118,15 +118,15 @@ def test_a_page_costs_the_same_with_a_thousand_alerts_and_the_next_begins_where_
     Alert.objects.bulk_create(
         Alert(user=user, wine=bottle, target=Decimal(number), state=Alert.State.ARMED) for number in range(1, 1_001)
     )
-    # Alerts, offers, history, counts; the session, who it is, their address, and that it works.
-    with django_assert_num_queries(4 + 4):
+    # Alerts, offers, history, counts; the session, who it is, their address and that it works, what is unread.
+    with django_assert_num_queries(4 + 5):
         seen = page(as_alice)
     targets = [f"Target ${number}.00 Now" for number in range(1_000, 970, -1)]
     assert [target in seen.words.replace("$1,000", "$1000") for target in targets] == [True] * 24 + [False] * 6
     assert "All 1000 Watching 1000" in seen.words
     (following,) = [link["href"] for link in seen.all("a") if link.get("rel") == "next"]
     Alert.objects.order_by("-pk")[:1].get().delete()  # meanwhile
-    with django_assert_num_queries(5 + 4):  # and the alert that it begins behind
+    with django_assert_num_queries(5 + 5):  # and the alert that it begins behind
         later = words(as_alice, f"/alerts{following}")
     assert [target in later for target in targets] == [False] * 24 + [True] * 6
     assert "First page" in later
@@ -327,9 +327,8 @@ def test_the_page_takes_a_fixed_number_of_queries_and_shows_the_latest_of_a_long
         )
         for number in range(150)
     )
-    with django_assert_num_queries(
-        4 + 4
-    ):  # the alert, the offers, decisions, mails; the session, who it is, their address, and whether it works
+    # The alert, the offers, decisions, mails; the session, who it is, their address and that it works, what is unread.
+    with django_assert_num_queries(4 + 5):
         seen = words(as_alice, f"/alerts/{one.pk}")
     assert seen.count("reason ") == LOG_LENGTH
     assert "reason 149." in seen

@@ -247,7 +247,7 @@ def test_the_page_takes_a_fixed_number_of_queries(
         stranger.get(f"{MONTROSE}?target=100&merchant=mch_083")
     with django_assert_num_queries(4 + 2 + 1):  # and its days
         stranger.get(f"{MONTROSE}?range=all")
-    with django_assert_num_queries(4 + 2 + 3 + 2):  # the session, who it is, their address; their alerts, their bottles
+    with django_assert_num_queries(4 + 2 + 4 + 2):  # session, who it is, address, what is unread; their alerts, bottles
         as_alice.get(MONTROSE)
 
 

@@ -25,6 +25,8 @@ SECRETS = {
     "accounts.AccountMail": {"sealed_text", "sealed_html"},
     "account.EmailConfirmation": {"key"},
     "mfa.Authenticator": {"data"},
+    "alerts.Channel": {"sealed_address", "sealed_secret", "sealed_old_secret"},
+    "alerts.AtomFeed": {"token_sha256"},
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -49,6 +50,30 @@ def find_cellar(user_id: int) -> Cellar | None:
 def last_nights(cellar: Cellar) -> list[Valuation]:
     """The last two valuations, the latest first: 1 query."""
     return list(Valuation.objects.filter(cellar=cellar).order_by("-day")[:2])
+
+
+class WeekWorth(NamedTuple):
+    """What a cellar is worth, in its currency, and what it was a week before; None where it was not valued then."""
+
+    currency: str
+    value: Decimal
+    before: Decimal | None
+
+
+def worths(owner_ids: Collection[int], *, on: date) -> dict[int, WeekWorth]:
+    """By owner, as of the night of a day, or of the one before if that was missed: 1 query."""
+    days = [on - timedelta(days=back) for back in (0, 1, 7, 8)]
+    nights: dict[int, dict[date, Valuation]] = {}
+    found = Valuation.objects.filter(cellar__owner__in=owner_ids, day__in=days).select_related("cellar")
+    for night in found:
+        nights.setdefault(night.cellar.owner_id, {})[night.day] = night
+    by_owner = {}
+    for owner_id, by_day in nights.items():
+        now, before = (by_day.get(day) or by_day.get(day - timedelta(days=1)) for day in (days[0], days[2]))
+        if now is not None and now.bottles:
+            comparable = before is not None and before.currency == now.currency
+            by_owner[owner_id] = WeekWorth(now.currency, now.value, before.value if before and comparable else None)
+    return by_owner
 
 
 def holdings(cellar: Cellar, night: Valuation | None) -> list[Held]:
