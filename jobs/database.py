@@ -50,17 +50,19 @@ def connection_is_lost(error: BaseException) -> bool:
     return code is None or code.startswith(LOST_CLASSES)
 
 
-def run(sql: str, params: Sequence[Any] | Mapping[str, Any]) -> CursorWrapper:
+def run(sql: str, params: Sequence[Any] | Mapping[str, Any], *, keep_plan: bool = True) -> CursorWrapper:
     """Run a statement whose plan the server keeps from its fifth run on: planning ours takes longer than running them.
 
-    For the statements of a hot path alone, since a connection remembers a hundred. Django sends its own, and ours
-    elsewhere, as plain text, which is planned each time.
+    For the statements of a hot path alone, since a connection remembers a hundred. A plan made while a table was small
+    is kept while it grows, until the next ANALYZE: what looks rows up in such a table is planned each time, without
+    `keep_plan`. Django sends its own, and ours elsewhere, as plain text, which is planned each time too.
     """
     database: Any = connections[DEFAULT_DB_ALIAS]  # `connection` looks it up for each attribute
     database.close_if_health_check_failed()
     database.ensure_connection()
     with database.wrap_database_errors:
-        cursor: CursorWrapper = database._prepare_cursor(ServerBindingCursor(database.connection))  # type: ignore[call-arg]
+        made = ServerBindingCursor(database.connection) if keep_plan else database.create_cursor()  # type: ignore[call-arg]
+        cursor: CursorWrapper = database._prepare_cursor(made)
     cursor.execute(sql, params)
     return cursor
 

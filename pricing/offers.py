@@ -67,12 +67,16 @@ def lock(merchant: Merchant, wine_ids: Iterable[str]) -> Locked:
     while the first one waited for the lock.
     """
     ids = list(set(wine_ids))
-    return Locked(run(LOCK_WINES, [ids]), run(READ, [merchant.pk, ids]))
+    return Locked(run(LOCK_WINES, [ids], keep_plan=False), _asked(merchant, ids))
 
 
 def read(merchant: Merchant, wine_ids: Iterable[str]) -> dict[str, Standing]:
     """What the merchant asks for these wines now, by wine, or asked before it withdrew them."""
-    return {wine_id: Standing(*said) for wine_id, *said in run(READ, [merchant.pk, list(wine_ids)]).fetchall()}
+    return {wine_id: Standing(*said) for wine_id, *said in _asked(merchant, list(wine_ids)).fetchall()}
+
+
+def _asked(merchant: Merchant, wine_ids: list[str]) -> CursorWrapper:
+    return run(READ, [merchant.pk, wine_ids], keep_plan=False)
 
 
 def write(merchant: Merchant, standings: Mapping[str, Standing]) -> None:

@@ -140,7 +140,7 @@ def _stored(merchant: Merchant, units: Sequence[Unit], digests: Sequence[str], u
 def _store(answers: dict[int, Answer]) -> None:
     if answers:
         rows = [{"id": id_, "answer": answer} for id_, answer in answers.items()]
-        run(STORE, [dumps(rows)])
+        run(STORE, [dumps(rows)], keep_plan=False)
 
 
 def _answer(index: int, unit: Unit, first: dict[str, int], made: dict[int, Answer], found: dict[str, Answer]) -> Answer:
