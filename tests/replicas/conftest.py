@@ -19,7 +19,8 @@ from tests.processes.conftest import wait_until
 from tests.replicas.standby import NoCopyPossibleError, Standby, make_standby
 from winecellar import settings as project
 from winecellar.accounts.models import User
-from winecellar.replicas import middleware, standby
+from winecellar.replicas import middleware
+from winecellar.replicas.standby import Standby as Replica
 
 ALIAS = "replica0"
 
@@ -105,11 +106,11 @@ def look(replica: Standby, monkeypatch: pytest.MonkeyPatch) -> Look:
         on_primary: list[str] = []
         on_replica: list[str] = []
         how_far: list[int] = []
-        ask = standby._ask_within
+        ask = Replica._ask
 
-        def counted(raw: Any, seconds: float) -> int | None:
+        def counted(asked: Replica) -> int | None:
             how_far.append(1)
-            return ask(raw, seconds)
+            return ask(asked)
 
         def note(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
             there = context["connection"].alias == ALIAS
@@ -119,7 +120,7 @@ def look(replica: Standby, monkeypatch: pytest.MonkeyPatch) -> Look:
             return execute(sql, params, many, context)
 
         with monkeypatch.context() as patch:
-            patch.setattr(standby, "_ask_within", counted)
+            patch.setattr(Replica, "_ask", counted)
             with connection.execute_wrapper(note), connections[ALIAS].execute_wrapper(note):
                 response = client.get(path)
         assert response.status_code == 200

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import OperationalError, connections, transaction
 from django.test import Client
 
 from alerts.models import Alert
@@ -13,6 +13,7 @@ from tests.replicas.conftest import ALIAS, Look
 from tests.replicas.standby import Standby
 from winecellar.accounts.models import User
 from winecellar.replicas import middleware
+from winecellar.replicas.reading import Reading
 from winecellar.replicas.standby import WRITTEN
 
 pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True, databases="__all__")]
@@ -140,6 +141,13 @@ def test_workers_commands_and_whatever_else_is_no_page_read_from_the_primary(rep
     wine("99", name="Ch. Brand New")
     assert Wine.objects.filter(pk="wn_99").exists()
     assert Wine.objects.filter(pk="wn_99").db == "default"
+
+
+def test_what_is_read_inside_a_transaction_is_what_the_transaction_sees(replica: Standby) -> None:
+    reading = Reading(middleware.standbys()[0], written_at=0)
+    with transaction.atomic():
+        assert reading.alias() == "default"
+    assert reading.alias() == ALIAS
 
 
 def test_the_replicas_connection_cannot_write(replica: Standby) -> None:
