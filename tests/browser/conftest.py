@@ -64,7 +64,12 @@ def visit(browser: Browser, site: Site) -> Iterator[Visit]:
 
     def begin(**options: Any) -> Page:
         context = browser.new_context(
-            **{"base_url": site.address, "viewport": {"width": 1280, "height": 900}, **options}
+            **{
+                "base_url": site.address,
+                "viewport": {"width": 1280, "height": 900},
+                "reduced_motion": "reduce",
+                **options,
+            }
         )
         contexts.append(context)
         context.set_default_timeout(PATIENCE)
@@ -95,9 +100,9 @@ def collectors_cookies(browser: Browser, site: Site) -> Any:
     context = browser.new_context(base_url=site.address)
     page = context.new_page()
     page.goto("/sign-in")
-    page.get_by_label("Address", exact=False).first.fill(COLLECTOR.email)
+    page.get_by_label("Email").fill(COLLECTOR.email)
     page.locator("input[type=password]").fill(COLLECTOR.password or "")
-    page.locator("main form button[type=submit]").first.click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url("**/alerts")
     state = context.storage_state()
     context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from decimal import Decimal
 
 import pytest
@@ -28,11 +29,11 @@ class Person:
         expect(self.page.locator("main")).to_contain_text(text)
 
     def clicks(self, name: str) -> None:
-        """A button or a link of the page's content."""
+        """A button or a link of the page's content; the page that it leads to is there afterwards."""
         main = self.page.locator("main")
-        main.get_by_role("button", name=name, exact=True).or_(
-            main.get_by_role("link", name=name, exact=True)
-        ).first.click()
+        link, button = (main.get_by_role(role, name=name, exact=True) for role in ("link", "button"))
+        with self.page.expect_navigation():
+            button.or_(link).first.click()
 
     def opens_next_mail(self) -> None:
         """The mail that comes next, in a mail reader."""
@@ -59,7 +60,7 @@ def test_from_signing_up_to_the_end_of_an_alert(visit: Visit, site: Site, script
     wine_id, merchant_id = WINES[script]
     before = site.price_now(wine_id, merchant_id)
     target = (before * Decimal("0.8")).quantize(Decimal(1))
-    me = Person(visit(java_script_enabled=script), site, f"nora-{script}".lower())
+    me = Person(visit(java_script_enabled=script), site, f"nora-{secrets.token_hex(3)}")
 
     # A stranger tries to watch a wine, and is asked who they are.
     me.page.goto(f"/wines/{wine_id}")
