@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         why = "there is no Chromium here (Debian: apt-get install chromium)"
@@ -45,7 +45,7 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The site with the demo's catalogue, people and prices."""
     name = f"browser_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
@@ -94,7 +94,7 @@ def visit(browser: Browser, site: Site) -> Iterator[Visit]:
     assert complaints == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def collectors_cookies(browser: Browser, site: Site) -> Any:
     """Dana of the demo, who watches wines and has a cellar, signed in."""
     context = browser.new_context(base_url=site.address)

@@ -36,7 +36,7 @@ SIDEWAYS = """() => {
 }"""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def facts(site: Site, browser: Any, collectors_cookies: Any) -> dict[str, Any]:
     """What the paths of pages.py name: an alert that waits and one that was met, a bottle, a file that waits."""
     of_dana = "FROM alerts_alert a JOIN accounts_user u ON u.id = a.user_id WHERE u.email = 'demo@winecellar.example'"

@@ -1,9 +1,12 @@
 """A replica that is dead, frozen, promoted, too old or odd costs no page: the primary answers."""
 
 import signal
+import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,8 @@ from django.test import Client
 from alerts import views
 from alerts.models import Alert
 from tests.cast import wine
+from tests.feeds.server import Server
+from tests.processes.conftest import wait_until
 from tests.replicas.conftest import ALIAS, Look
 from tests.replicas.standby import Standby
 from winecellar.replicas import middleware
@@ -135,6 +140,38 @@ def test_a_replica_that_stands_still_is_left_when_it_is_too_old(
     now[0] = 31.0
     assert "Ch. Brand New" in look(stranger, "/").text
     assert why_not() == "lags"
+
+
+def test_the_web_server_takes_its_replicas_from_the_environment(replica: Standby, tmp_path: Path) -> None:
+    """gunicorn with its threads, the replica under load when it is killed: no page fails."""
+    server = Server(tmp_path / "web.log", DATABASE_REPLICA_URLS=replica.url(replica.database), LOG_LEVEL="INFO")
+    statuses: list[int] = []
+    ending = threading.Event()
+
+    def browse() -> None:
+        while not ending.is_set():
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/wines/wn_4417", timeout=30) as answer:
+                    statuses.append(answer.status if b"$160.00" in answer.read() else 0)
+            except OSError as error:  # an HTTPError too
+                statuses.append(getattr(error, "code", -1))
+
+    threads = [threading.Thread(target=browse) for _ in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        there = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pricing_wine%' AND pid <> pg_backend_pid()"
+        wait_until(lambda: replica.ask(there), what="pages are read from the replica")
+        replica.send_signal(signal.SIGKILL)
+        wait_until(lambda: "replica.left" in server.log.read_text(), what="it is noticed")
+        sofar = len(statuses)
+        wait_until(lambda: len(statuses) > sofar + 8, what="pages go on")
+    finally:
+        ending.set()
+        for thread in threads:
+            thread.join()
+        server.stop()
+    assert set(statuses) == {200}
 
 
 def test_a_replica_that_was_promoted_is_none_any_more(replica: Standby, stranger: Client, look: Look) -> None:
