@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import environ
@@ -25,9 +26,16 @@ from winecellar.replicas.standby import Standby as Replica
 ALIAS = "replica0"
 
 
-@pytest.fixture(scope="module")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of them in one process, since a copy of the server takes some seconds."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group("replicas"))
+
+
+@pytest.fixture(scope="package")
 def server(django_db_setup: None, django_db_blocker: Any) -> Iterator[Standby]:
-    """One server for all tests of a module: what they stop, they start again."""
+    """One server for all of them: what they stop, they start again."""
     with django_db_blocker.unblock():
         try:
             made = make_standby(f"standby-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}")

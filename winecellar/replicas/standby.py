@@ -13,7 +13,6 @@ from __future__ import annotations
 import selectors
 import threading
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from django.db import Error, OperationalError, connection, connections
 from psycopg.pq import ExecStatus
 
 from jobs.database import sqlstate
+from winecellar.replicas.age import Age, Verdict
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +30,7 @@ log = structlog.get_logger(__name__)
 REPLAYED = b"SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() - '0/0' END"
 # After a commit this is at or behind its end, also where synchronous_commit is off and nothing is flushed yet.
 WRITTEN = "SELECT pg_current_wal_insert_lsn() - '0/0'"
+UNKNOWN_AGE = "nobody looked for a while"  # no fault: the page that finds it so makes the mark for the next
 RECOVERY_CONFLICT = "40001"  # the primary took away what a query there still read; that says nothing of the next query
 
 
@@ -42,12 +43,6 @@ def primary_position() -> int:
 
 class NoAnswerInTimeError(OperationalError):
     """The connection is there, and nobody at the other end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    position: int
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +61,11 @@ class Standby:
         self.alias = alias
         self._clock = clock
         self._lock = threading.Lock()
-        self._marks: deque[Mark] = deque()
+        self._age = Age()
         self._marked_at = -float("inf")
-        self._young_at: float | None = None
         self._asks_again_at = -float("inf")
-        self._why_not = "not asked yet"
+        self._why_not = UNKNOWN_AGE
+        self._said_left = False
 
     def has_replayed(self, position: int) -> bool:
         if not self._may_ask():
@@ -94,8 +89,7 @@ class Standby:
 
     def standing(self) -> Standing:
         with self._lock:
-            behind = None if self._young_at is None else self._clock() - self._young_at
-            return Standing(self.alias, self._why_not, behind)
+            return Standing(self.alias, self._why_not, self._age.behind(self._clock()))
 
     def _may_ask(self) -> bool:
         """After a failure one thread tries again, and the others wait for what it finds."""
@@ -115,7 +109,7 @@ class Standby:
             self._marked_at = now
         position = primary_position()
         with self._lock:
-            self._marks.append(Mark(position, now))
+            self._age.mark(position, now)
 
     def _ask(self) -> int | None:
         """A server that was restarted has left us a dead connection, so a second one is tried."""
@@ -134,29 +128,31 @@ class Standby:
             return _ask_within(connections[self.alias].connection, settings.REPLICA_ANSWER_TIME.total_seconds())
 
     def _is_young(self, replayed: int) -> bool:
-        limit = settings.REPLICA_MAX_LAG.total_seconds()
         with self._lock:
-            now = self._clock()
-            while self._marks and (self._marks[0].position <= replayed or now - self._marks[0].at > limit):
-                mark = self._marks.popleft()
-                if mark.position <= replayed:
-                    self._young_at = mark.at
-            young = self._young_at is not None and now - self._young_at <= limit
-            before, self._why_not = self._why_not, "" if young else "lags"
-            self._asks_again_at = -float("inf")
-        if before != self._why_not:
-            if young:
-                log.info("replica.back", replica=self.alias)
-            elif before != "not asked yet":
-                log.warning("replica.left", replica=self.alias, why="lags")
-        return young
+            limit = settings.REPLICA_MAX_LAG.total_seconds()
+            verdict = self._age.judge(replayed=replayed, now=self._clock(), limit=limit)
+            self._asks_again_at = -float("inf")  # it answers
+            if verdict is Verdict.LATE:
+                self._not_now("lags")
+            elif verdict is Verdict.YOUNG:
+                self._why_not = ""
+                if self._said_left:
+                    self._said_left = False
+                    log.info("replica.back", replica=self.alias)
+            else:
+                self._why_not = self._why_not or UNKNOWN_AGE
+        return verdict is Verdict.YOUNG
 
     def _leave(self, why: str) -> None:
         with self._lock:
-            before, self._why_not = self._why_not, why
             self._asks_again_at = self._clock() + settings.REPLICA_RETRY_AFTER.total_seconds()
-        if before != why:
+            self._not_now(why)
+
+    def _not_now(self, why: str) -> None:
+        if not (self._said_left and self._why_not == why):
+            self._said_left = True
             log.warning("replica.left", replica=self.alias, why=why)
+        self._why_not = why
 
 
 def _ask_within(raw: Any, seconds: float) -> int | None:
