@@ -19,6 +19,9 @@ install: $(STAMP)  ## make the virtualenv and install what is pinned
 demo: $(STAMP)  ## watch prices become alerts and mail; SECONDS=30 bounds it, PORT=8000 moves it
 	@$(BIN)/python -m winecellar.demo --port $(or $(PORT),8000) $(if $(SECONDS),--seconds $(SECONDS))
 
+demo-incident: $(STAMP)  ## play the 341 dead letters from the alarm to the redrive; PORT=8010 moves its admin
+	@$(BIN)/python -m winecellar.demo.incident --port $(or $(PORT),8010)
+
 test: $(STAMP)  ## run all checks and tests; PG=16 uses the other embedded server
 	@JOBS=$(JOBS) $(BIN)/python -m tests.run
 
@@ -40,8 +43,9 @@ stop: $(STAMP)  ## stop the embedded Postgres servers
 	@$(BIN)/python -m winecellar.embedded stop
 	@WINECELLAR_PG_NAME=postgres-test $(BIN)/python -m winecellar.embedded stop
 	@WINECELLAR_PG_NAME=demo $(BIN)/python -m winecellar.embedded stop
+	@WINECELLAR_PG_NAME=demo-incident $(BIN)/python -m winecellar.embedded stop
 
 clean: stop  ## remove the virtualenv and all local data
 	rm -rf $(VENV) var staticfiles
 
-.PHONY: help install demo test check format requirements bench stop clean
+.PHONY: help install demo demo-incident test check format requirements bench stop clean

@@ -8,15 +8,15 @@ from jobs.admin import ReadOnlyAdmin
 
 @admin.register(Alert)
 class AlertAdmin(ReadOnlyAdmin):
-    list_display = ("id", "user", "wine", "merchant", "threshold_usd", "state", "last_notified_at", "created_at")
-    list_filter = ("state",)
+    list_display = ("id", "user", "wine", "merchant", "kind", "currency", "target", "state", "deleted_at", "created_at")
+    list_filter = ("state", "kind", "currency")
     list_select_related = ("user", "wine", "merchant")
     search_fields = ("user__email", "wine__name", "=wine__id")
 
 
 @admin.register(Decision)
 class DecisionAdmin(ReadOnlyAdmin):
-    list_display = ("decided_at", "alert", "outcome", "price_usd", "merchant_name", "reason", "event_id")
+    list_display = ("decided_at", "alert", "outcome", "price", "merchant_name", "reason", "event_id")
     list_filter = ("outcome",)
     list_select_related = ("alert",)
     search_fields = ("=event_id", "=alert__id")
@@ -24,7 +24,7 @@ class DecisionAdmin(ReadOnlyAdmin):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnlyAdmin):
-    list_display = ("created_at", "alert", "state", "old_price_usd", "new_price_usd", "merchant_name", "settled_at")
+    list_display = ("created_at", "alert", "state", "currency", "old_price", "new_price", "merchant_name", "settled_at")
     list_filter = ("state",)
     list_select_related = ("alert",)
     search_fields = ("=event_id", "=alert__id")

@@ -9,7 +9,9 @@ from django.core.mail import EmailMultiAlternatives
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from alerts import words
 from alerts.models import Notification
+from alerts.money import said
 from jobs.smtp import stable_message_id
 
 
@@ -25,11 +27,12 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
     context = {
         "wine": wine,
         "merchant": notification.merchant_name,
-        "new_price": dollars(notification.new_price_usd),
-        "old_price": None if notification.old_price_usd is None else dollars(notification.old_price_usd),
-        "change": _change(notification.old_price_usd, notification.new_price_usd),
-        "target": dollars(notification.threshold_usd),
-        "relation": "at" if notification.new_price_usd == notification.threshold_usd else "below",
+        "new_price": said(notification.new_price, notification.currency),
+        "old_price": None if notification.old_price is None else said(notification.old_price, notification.currency),
+        "change": _change(notification.old_price, notification.new_price),
+        "target": None if notification.target is None else said(notification.target, notification.currency),
+        "news": _news(notification),
+        "asked": words.asked_for(alert),
         "occurred_at": notification.occurred_at.strftime("%d %B %Y, %H:%M UTC").lstrip("0"),
         "name": alert.user.get_short_name(),
         "wine_url": settings.SITE_URL + reverse("wine", args=[wine.pk]),
@@ -37,7 +40,7 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
         "promise_minutes": int(settings.ALERT_PROMISE.total_seconds() // 60),
     }
     mail = EmailMultiAlternatives(
-        subject=_one_line("{wine} is {new_price} at {merchant}, {relation} your {target}".format(**context)),
+        subject=_one_line("{wine} is {new_price} at {merchant}, {news}".format(**context)),
         body=render_to_string("alerts/mail/alert.txt", context),
         from_email=settings.MAIL_FROM,
         to=[alert.user.email],
@@ -52,8 +55,12 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
     return mail
 
 
-def dollars(amount: Decimal) -> str:
-    return f"${amount:,.2f}"
+def _news(notification: Notification) -> str:
+    """Why this is worth a mail: “below your $160.00”, “the lowest in 90 days”, “back in stock”."""
+    if notification.target is None:
+        return notification.reason
+    where = "at" if notification.new_price == notification.target else "below"
+    return f"{where} your {said(notification.target, notification.currency)}"
 
 
 def _change(old: Decimal | None, new: Decimal) -> str | None:

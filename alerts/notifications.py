@@ -14,24 +14,21 @@ from django.utils import timezone
 
 from alerts import owners
 from alerts.mail import compose
-from alerts.models import Alert, Notification
+from alerts.models import Notification
 from jobs.errors import PermanentError
 from jobs.messages import Message
 
 
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
-    """The mail for each command; None where it is no longer wanted: alert gone or paused, person gone, sent already.
-
-    Nor is it wanted at an address that is not confirmed.
+    """The mail for each command; None where it is no longer wanted: alert gone, paused, snoozed or over, person gone,
+    sent already. Nor is it wanted at an address that is not confirmed.
     """
     ids = [_notification_id(message) for message in messages]
     queued = {
         notification.pk: notification
         for notification in Notification.objects.filter(
-            owners.CONFIRMED_OWNER, pk__in=ids, state=Notification.State.QUEUED, alert__user__is_active=True
-        )
-        .exclude(alert__state=Alert.State.PAUSED)
-        .select_related("alert__wine", "alert__user")
+            owners.wanted(timezone.now()), pk__in=ids, state=Notification.State.QUEUED
+        ).select_related("alert__wine", "alert__user")
     }
     return [compose(queued[pk]) if pk in queued else None for pk in ids]
 
@@ -44,6 +41,11 @@ def record(pairs: Sequence[tuple[Message, bool | None]]) -> None:
         if ids:
             queued = Notification.objects.filter(pk__in=ids, state=Notification.State.QUEUED)
             queued.update(state=state, settled_at=now)
+
+
+def check(message: Message) -> None:
+    """Raises PermanentError for a command that names nothing."""
+    _notification_id(message)
 
 
 def _notification_id(message: Message) -> int:

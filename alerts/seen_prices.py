@@ -8,25 +8,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from alerts.models import Alert, SeenPrice
+from alerts.models import SeenPrice
 from pricing.events import AvailabilityChanged, PriceChanged
 from pricing.models import Offer
 
 OfferEvent = PriceChanged | AvailabilityChanged
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Seen:
-    """A merchant's price as of the event being judged; when `withdrawn`, what it was."""
+    """A merchant's price as of the event being judged; when `withdrawn`, what it was.
+
+    `day` is the one whose exchange rate says what it is in other money: that on which it came to be, for ever.
+    """
 
     price: Decimal
     occurred_at: datetime
     event_id: str
+    day: date
     withdrawn: bool = False
+    native_price: Decimal | None = None
+    native_currency: str = ""
 
 
 Prices = dict[str, Seen]  # by merchant id
@@ -35,13 +41,23 @@ Prices = dict[str, Seen]  # by merchant id
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def after(event: OfferEvent) -> Seen:
+def after(event: OfferEvent, before: Seen | None = None) -> Seen:
     """The merchant's price as of this event."""
+    day = event.occurred_at.astimezone(UTC).date()
     if isinstance(event, PriceChanged):
-        return Seen(event.new_price_usd, event.occurred_at, event.event_id)
+        return Seen(
+            price=event.new_price_usd,
+            occurred_at=event.occurred_at,
+            event_id=event.event_id,
+            day=day,
+            native_price=event.native_price,
+            native_currency=event.native_currency,
+        )
     # An event of its own only says that the price is back; the one that stands is that of the price.
     event_id = event.price_event_id or event.event_id
-    return Seen(event.price_usd, event.occurred_at, event_id, withdrawn=not event.offered)
+    if before is not None and before.price == event.price_usd:  # it is what it was, since when it was, in any money
+        return replace(before, occurred_at=event.occurred_at, event_id=event_id, withdrawn=not event.offered)
+    return Seen(event.price_usd, event.occurred_at, event_id, day, withdrawn=not event.offered)
 
 
 def prices_before(
@@ -55,18 +71,33 @@ def prices_before(
     prices: dict[str, Prices] = defaultdict(dict)
     for wine_id, by_merchant in offers.items():
         for merchant, offer in by_merchant.items():
-            withdrawn = offer.withdrawn_at is not None
-            prices[wine_id][merchant] = Seen(offer.price_usd, offer.occurred_at, offer.event_id, withdrawn)
+            prices[wine_id][merchant] = _standing(offer, withdrawn=offer.withdrawn_at is not None)
     for event in reversed(events):
-        prices[event.wine_id].pop(event.merchant_id, None)
+        now = prices[event.wine_id].pop(event.merchant_id, None)
+        day = event.occurred_at.astimezone(UTC).date()
         if isinstance(event, PriceChanged):
             if event.old_price_usd is not None:
-                prices[event.wine_id][event.merchant_id] = Seen(event.old_price_usd, LONG_AGO, "")
+                prices[event.wine_id][event.merchant_id] = Seen(event.old_price_usd, LONG_AGO, "", day)
+        elif now is not None and now.price == event.price_usd:
+            prices[event.wine_id][event.merchant_id] = replace(now, occurred_at=LONG_AGO, withdrawn=event.offered)
         else:
-            prices[event.wine_id][event.merchant_id] = Seen(event.price_usd, LONG_AGO, "", withdrawn=event.offered)
+            before = Seen(event.price_usd, LONG_AGO, "", day, withdrawn=event.offered)
+            prices[event.wine_id][event.merchant_id] = before
     for row in SeenPrice.objects.filter(wine_id__in=wine_ids):
-        prices[row.wine_id][row.merchant_id] = Seen(row.price_usd, row.occurred_at, row.event_id, row.withdrawn)
+        prices[row.wine_id][row.merchant_id] = _standing(row, withdrawn=row.withdrawn)
     return prices
+
+
+def _standing(row: Offer | SeenPrice, *, withdrawn: bool) -> Seen:
+    return Seen(
+        price=row.price_usd,
+        occurred_at=row.occurred_at,
+        event_id=row.event_id,
+        day=row.occurred_at.astimezone(UTC).date(),
+        withdrawn=withdrawn,
+        native_price=row.native_price,
+        native_currency=row.native_currency,
+    )
 
 
 def remember(events: Iterable[OfferEvent], prices: dict[str, Prices]) -> None:
@@ -80,6 +111,8 @@ def remember(events: Iterable[OfferEvent], prices: dict[str, Prices]) -> None:
             withdrawn=prices[wine_id][merchant].withdrawn,
             occurred_at=prices[wine_id][merchant].occurred_at,
             event_id=prices[wine_id][merchant].event_id,
+            native_price=prices[wine_id][merchant].native_price,
+            native_currency=prices[wine_id][merchant].native_currency,
         )
         for wine_id, merchant in sorted(moved)
     ]
@@ -87,18 +120,12 @@ def remember(events: Iterable[OfferEvent], prices: dict[str, Prices]) -> None:
         rows,
         update_conflicts=True,
         unique_fields=["wine", "merchant"],
-        update_fields=["price_usd", "withdrawn", "occurred_at", "event_id"],
+        update_fields=["price_usd", "withdrawn", "occurred_at", "event_id", "native_price", "native_currency"],
     )
 
 
-def offered_to(alert: Alert, prices: Prices) -> Prices:
-    """What is offered by the merchants that the alert listens to."""
+def offered_by(prices: Prices, merchant_id: str | None) -> Prices:
+    """What is offered, by one merchant or by any."""
     return {
-        merchant: seen
-        for merchant, seen in prices.items()
-        if alert.merchant_id in (None, merchant) and not seen.withdrawn
+        merchant: seen for merchant, seen in prices.items() if merchant_id in (None, merchant) and not seen.withdrawn
     }
-
-
-def best_for(alert: Alert, prices: Prices) -> Decimal | None:
-    return min((seen.price for seen in offered_to(alert, prices).values()), default=None)

@@ -1,10 +1,9 @@
 """A wine's page, on which it is watched, and the alerts of whoever is signed in. Another person's alert is a 404."""
 
-from collections.abc import Callable
 from decimal import Decimal
-from functools import wraps
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import redirect_to_login
@@ -13,18 +12,21 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from alerts import services, words
-from alerts.forms import TargetForm, WatchForm
+from alerts.forms import WatchForm, as_query
+from alerts.meaning import known_currencies, meaning_of
 from alerts.models import Alert
-from alerts.selectors import AlertView, alerts_on_wine, get_alert, list_alerts, log_of
+from alerts.selectors import SHOWN, SORTS, AlertView, alerts_on_wine, get_alert, list_alerts, log_of
 from pricing.chart import draw
-from pricing.models import Merchant, Wine
-from pricing.selectors import WEEK, WinePrices, wine_prices
+from pricing.contract import PRICE_CURRENCY
+from pricing.models import Wine
+from pricing.selectors import WEEK, WinePrices, cheapest_offers, wine_prices
 from pricing.timeline import meaning_of_target, price_at, suggested_targets
-from pricing.views import page_number
 
+UNDO = "undo-alerts"  # in the session: what was done last, so that it can be undone
+LONGEST_ID = 18  # digits of a bigint that is certain to be one
 TABLE_LENGTH = 100  # rows of the table beneath the chart
 
 # --- A wine's page ---------------------------------------------------------------------------------------------
@@ -32,63 +34,54 @@ TABLE_LENGTH = 100  # rows of the table beneath the chart
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def wine_page(request: HttpRequest, wine_id: str) -> HttpResponse:
-    """The wine, and its watch form: POST creates an alert; ?target= shows what a target would mean."""
+    """The wine, and its watch form: POST creates an alert; ?target=, ?kind= and the rest show what one would mean."""
     if "\x00" in wine_id:
         raise BadRequest("NUL in the wine's id")
     wine = get_object_or_404(Wine, pk=wine_id)
-    prices = wine_prices(wine.pk, now=timezone.now())
-    if request.method == "POST":
-        form = WatchForm(request.POST, offers=prices.offers)
-        if form.is_valid():
-            return _watch(request, wine, prices, form)
-    elif "target" in request.GET:
-        form = WatchForm(request.GET, offers=prices.offers)
-    else:
-        form = WatchForm(offers=prices.offers)
+    now = timezone.now()
+    prices = wine_prices(wine.pk, now=now)
+    typed = request.POST if request.method == "POST" else request.GET
+    is_filled_in = request.method == "POST" or not {"target", "kind"}.isdisjoint(request.GET)
+    form = WatchForm(
+        typed if is_filled_in else None, offers=prices.offers, currencies=known_currencies(), today=now.date()
+    )
+    if request.method == "POST" and form.is_valid():
+        return _watch(request, wine, prices, form)
     return _wine_response(request, wine, prices, form)
 
 
 def _watch(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm) -> HttpResponse:
-    target, merchant_id = form.cleaned_data["target"], form.cleaned_data["merchant"]
-    considered = {"target": target, **({"merchant": merchant_id} if merchant_id else {})}
-    here = f"{reverse('wine', args=[wine.pk])}?{urlencode(considered)}#watch"
+    here = f"{reverse('wine', args=[wine.pk])}?{urlencode(form.as_query())}#watch"
     if "preview" in request.POST:
         return redirect(here)
     if not request.user.is_authenticated:
-        return redirect_to_login(here)  # and back to this wine, with the target as typed
+        return redirect_to_login(here)  # and back to this wine, with the wish as typed
     try:
-        alert = services.create_alert(
-            user=request.user,
-            wine=wine,
-            threshold_usd=target,
-            merchant=Merchant(pk=merchant_id) if merchant_id else None,
-            now=timezone.now(),
-        )
+        alert = services.create_alert(user=request.user, wine=wine, wish=form.wish(), now=timezone.now())
     except services.AlreadyWatchedError as error:
         messages.info(request, f"{error} This is that alert.")
         return redirect("alert", pk=error.alert.pk)
     except services.AlertRefusedError as error:
-        form.add_error("target", str(error))
+        form.add_error(error.field, str(error))
         return _wine_response(request, wine, prices, form)
-    messages.success(request, words.created(confirmed=_is_confirmed(request)))
+    messages.success(request, words.created(confirmed=is_confirmed(request)))
     return redirect("alert", pk=alert.pk)
 
 
 def _wine_response(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm) -> HttpResponse:
     steps = prices.steps()
     names = prices.merchant_names
-    mine = alerts_on_wine(user_id=request.user.pk, wine_id=wine.pk)
-    considered = form.cleaned_data.get("target") if form.is_bound and form.is_valid() else None
-    seller = form.cleaned_data.get("merchant") or None if considered else None
-    dashed = considered or next((a.threshold_usd for a in mine if a.state != Alert.State.PAUSED), None)
+    mine = alerts_on_wine(user_id=request.user.pk, wine_id=wine.pk, confirmed=is_confirmed(request), now=timezone.now())
+    meaning = meaning_of(form.wish(), wine.pk, prices) if form.is_bound and form.is_valid() else None
+    dashed = meaning.target_usd if meaning else None
+    dashed = dashed or next((view.alert.target for view in mine if _is_dashed(view.alert)), None)
     context = {
         "wine": wine,
         "prices": prices,
         "week_ago_usd": price_at(steps, prices.until - WEEK),
         "form": form,
         "my_alerts": mine,
-        "meaning": considered and meaning_of_target(prices.steps(merchant_id=seller), considered),
-        "seller": names.get(seller or ""),
+        "meaning": meaning,
         "suggestions": [meaning_of_target(steps, target) for target in suggested_targets(steps)],
         "overall": meaning_of_target(steps, Decimal(0)),
         "chart": draw(steps, since=prices.since, until=prices.until, target=dashed) if steps else None,
@@ -99,103 +92,93 @@ def _wine_response(request: HttpRequest, wine: Wine, prices: WinePrices, form: W
     return render(request, "wines/detail.html", context)
 
 
+def _is_dashed(alert: Alert) -> bool:
+    """The chart is in dollars."""
+    return alert.state != Alert.State.PAUSED and alert.target is not None and alert.currency == PRICE_CURRENCY
+
+
 # --- My alerts -------------------------------------------------------------------------------------------------
 
 
 @login_required
 @require_safe
 def alert_list(request: HttpRequest) -> HttpResponse:
-    page, alerts = list_alerts(user_id=_user_id(request), page=page_number(request))
-    return render(request, "alerts/list.html", {"page": page, "alerts": alerts, "first_check": words.first_check()})
+    shown, sort = request.GET.get("show", "all"), request.GET.get("sort", "newest")
+    after = request.GET.get("after", "")
+    page = list_alerts(
+        user_id=user_id(request),
+        confirmed=is_confirmed(request),
+        shown=shown if shown in SHOWN else "all",
+        sort=sort if sort in SORTS else "newest",
+        after=int(after) if after.isascii() and after.isdigit() and len(after) <= LONGEST_ID else None,
+        now=timezone.now(),
+    )
+    context = {
+        "page": page,
+        "shown": shown,
+        "filters": [(name, label, page.counts.get(name, 0)) for name, label in SHOWN.items()],
+        "sort": sort,
+        "sorts": SORTS.items(),
+        "undo": request.session.get(UNDO, {}).get("words"),
+        "is_later": bool(after),
+        "undo_days": words.undo_days(),
+    }
+    return render(request, "alerts/list.html", context)
 
 
 @login_required
 @require_safe
 def alert_page(request: HttpRequest, pk: int) -> HttpResponse:
-    return _alert_response(request, _mine(request, pk), TargetForm())
-
-
-def _alert_response(request: HttpRequest, view: AlertView, form: TargetForm) -> HttpResponse:
-    if not form.is_bound:
-        form.initial["target"] = view.alert.threshold_usd
+    view = mine(request, pk)
     context = {
         "view": view,
         "alert": view.alert,
-        "form": form,
         "log": log_of(view.alert),
         "first_check": words.first_check(),
+        "duplicate": f"{reverse('wine', args=[view.alert.wine_id])}?{urlencode(as_query(view.alert))}#watch",
+        "further": f"{settings.ALERT_FURTHER_FALL * 100:.0f} %",
+        "undo_days": words.undo_days(),
     }
-    return render(request, "alerts/detail.html", context)
+    # The script asks for this part alone, to see whether it has been checked.
+    return render(request, "alerts/_standing.html" if "standing" in request.GET else "alerts/detail.html", context)
 
 
-def _user_id(request: HttpRequest) -> int:
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def alert_edit(request: HttpRequest, pk: int) -> HttpResponse:
+    """Wait for something else. What is wrong is said beside its field, and what was typed stays."""
+    view = mine(request, pk)
+    if view.alert.deleted_at is not None:
+        return redirect("alert", pk=pk)
+    now = timezone.now()
+    offers = cheapest_offers([view.alert.wine_id])
+    form = WatchForm(request.POST or None, offers=offers, alert=view.alert, today=now.date())
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.change_alert(alert=view.alert, wish=form.wish(), now=now)
+        except services.AlertRefusedError as error:
+            form.add_error(error.field, str(error))
+        except Alert.DoesNotExist as error:
+            raise Http404("Deleted meanwhile") from error
+        else:
+            messages.success(request, words.changed(view.alert, confirmed=is_confirmed(request)))
+            return redirect("alert", pk=pk)
+    return render(request, "alerts/edit.html", {"view": view, "alert": view.alert, "form": form})
+
+
+def user_id(request: HttpRequest) -> int:
     assert request.user.pk is not None, "behind login_required"
     return request.user.pk
 
 
-def _is_confirmed(request: HttpRequest) -> bool:
+def is_confirmed(request: HttpRequest) -> bool:
     """Whether the person's address is confirmed: else their alerts wait (owners.py)."""
     return bool(getattr(request.user, "address_is_confirmed", False))
 
 
-def _mine(request: HttpRequest, pk: int) -> AlertView:
+def mine(request: HttpRequest, pk: int) -> AlertView:
+    """The alert, if it is this person's; else a 404, as for one that never was."""
     try:
-        return get_alert(user_id=_user_id(request), pk=pk)
+        return get_alert(user_id=user_id(request), pk=pk, confirmed=is_confirmed(request), now=timezone.now())
     except Alert.DoesNotExist as error:
         raise Http404("No such alert of this person") from error
-
-
-Action = Callable[[HttpRequest, AlertView], HttpResponse]
-
-
-def _action(act: Action) -> Callable[..., HttpResponse]:
-    """A view by POST on one's own alert. Who has to sign in first comes back to the alert's page, not to the action."""
-
-    @require_POST
-    @wraps(act)
-    def view(request: HttpRequest, pk: int) -> HttpResponse:
-        if not request.user.is_authenticated:
-            return redirect_to_login(reverse("alert", args=[pk]))
-        try:
-            return act(request, _mine(request, pk))
-        except Alert.DoesNotExist as error:
-            raise Http404("Deleted meanwhile") from error
-
-    return view
-
-
-def _back(request: HttpRequest, view: AlertView) -> HttpResponse:
-    return redirect("alerts") if request.POST.get("from") == "list" else redirect("alert", pk=view.alert.pk)
-
-
-@_action
-def alert_target(request: HttpRequest, view: AlertView) -> HttpResponse:
-    form = TargetForm(request.POST)
-    if not form.is_valid():
-        return _alert_response(request, view, form)
-    target = form.cleaned_data["target"]
-    services.change_target(alert=view.alert, threshold_usd=target)
-    paused = view.alert.state == Alert.State.PAUSED
-    messages.success(request, words.target_changed(target, paused=paused, confirmed=_is_confirmed(request)))
-    return _back(request, view)
-
-
-@_action
-def alert_pause(request: HttpRequest, view: AlertView) -> HttpResponse:
-    services.pause(alert=view.alert)
-    messages.success(request, words.PAUSED)
-    return _back(request, view)
-
-
-@_action
-def alert_resume(request: HttpRequest, view: AlertView) -> HttpResponse:
-    services.resume(alert=view.alert)
-    messages.success(request, words.resumed(confirmed=_is_confirmed(request)))
-    return _back(request, view)
-
-
-@_action
-def alert_delete(request: HttpRequest, view: AlertView) -> HttpResponse:
-    services.delete_alert(alert=view.alert)
-    messages.success(request, words.DELETED)
-    return redirect("alerts")

@@ -20,7 +20,7 @@ from pricing.models import Wine
 def wake(messages: Sequence[Message]) -> None:
     """Have these people's waiting alerts compared. Raises PermanentError for a message without a person."""
     users = {_user_id(message) for message in messages}
-    waiting = Alert.objects.filter(user_id__in=users, state__in=[Alert.State.PENDING, Alert.State.ARMED])
+    waiting = Alert.live.filter(user_id__in=users, state__in=[Alert.State.PENDING, Alert.State.ARMED])
     wine_ids = set(waiting.values_list("wine_id", flat=True))
     list(Wine.objects.select_for_update(no_key=True).filter(pk__in=wine_ids).order_by("pk"))
     alerts = list(waiting.filter(wine_id__in=wine_ids).select_for_update(no_key=True).order_by("pk"))
@@ -31,6 +31,11 @@ def wake(messages: Sequence[Message]) -> None:
             for alert in alerts
         ]
     )
+
+
+def check(message: Message) -> None:
+    """Raises PermanentError for a command that names nothing."""
+    _user_id(message)
 
 
 def _user_id(message: Message) -> int:

@@ -151,6 +151,7 @@ SELECT s.id, abs(hashtextextended(k.key, 0) %% s.partitions), m.id, m.published_
 FROM jobs_message m JOIN jobs_subscription s ON s.message_types ? m.type
 CROSS JOIN LATERAL (SELECT CASE s.salt WHEN 1 THEN m.key ELSE m.key || '#' || m.id %% s.salt END AS key) k
 WHERE s.id = %(subscription)s AND m.published_at >= %(since)s AND m.id > %(after)s AND m.id <= %(until)s
+  AND coalesce(m.attributes ->> 'only_for', s.name) = s.name
   AND NOT EXISTS (SELECT FROM processed_messages p WHERE p.consumer_name = s.name AND p.event_id = m.event_id)
 ORDER BY m.id LIMIT %(limit)s
 RETURNING message_id
@@ -196,14 +197,17 @@ def move_behind(subscription: int) -> None:
 
 # --- Reading the log --------------------------------------------------------------------------------------------
 
-# What waits or is buried is left out: it has not been applied, and will be when it is handled or redriven.
+# What waits or is buried is left out: it has not been applied, and will be when it is handled or redriven. A letter
+# that was redriven as it is has been applied; one that was re-adapted was by a message of its own, which is in the log.
 APPLIED = """
 CREATE TEMPORARY TABLE applied AS
 SELECT m.id, m.event_id, m.key, m.body
 FROM jobs_message m JOIN jobs_subscription s ON s.message_types ? m.type
 WHERE s.name = %(consumer)s AND (%(keys)s::text[] IS NULL OR m.key = ANY(%(keys)s))
   AND NOT EXISTS (SELECT FROM jobs_delivery d WHERE d.subscription_id = s.id AND d.message_id = m.id)
-  AND NOT EXISTS (SELECT FROM jobs_deadletter l WHERE l.subscription_name = s.name AND l.message_id = m.id)
+  AND NOT EXISTS (SELECT FROM jobs_deadletter l WHERE l.subscription_name = s.name AND l.message_id = m.id
+                  AND NOT (l.decision = 'redrive' AND l.outcome IN ('applied', 'older', 'suppressed')))
+  AND coalesce(m.attributes ->> 'only_for', s.name) = s.name
 """
 
 
@@ -262,13 +266,3 @@ def purge_dead_letters(older_than: datetime, *, batch: int) -> int:
             [older_than, batch],
         )
         return int(cursor.rowcount)
-
-
-def undecided_dead_letters() -> list[tuple[str, int, datetime]]:
-    """Each subscription's dead letters that nobody has decided about: its name, how many, the time of the oldest."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT subscription_name, count(*), min(dead_lettered_at) FROM jobs_deadletter"
-            " GROUP BY subscription_name ORDER BY subscription_name"
-        )
-        return list(cursor.fetchall())

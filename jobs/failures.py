@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import socket
 import traceback
 
 import structlog
@@ -10,6 +12,8 @@ from django.conf import settings
 
 from jobs import queue
 from jobs.database import database_is_away
+from jobs.dead_letters.case_files import origin_of
+from jobs.dead_letters.fingerprint import fingerprint
 from jobs.errors import LeaseLostError
 from jobs.messages import Message, NewMessage
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
@@ -42,7 +46,12 @@ def settle_failure(claim: queue.Claim, consumer: str, message: Message, error: B
     match decision:
         case Retry(delay=delay):
             log.info("delivery.retry", **facts, kind=kind.value, delay=round(delay, 3))
-            failure = {"error_class": type(error).__name__, "reason": str(error), "receive": message.receive_count}
+            failure = {
+                "error_class": type(error).__name__,
+                "reason": str(error),
+                "receive": message.receive_count,
+                "worker": worker(),
+            }
             if not queue.put_back(claim, [queue.PutBack(message, delay=delay, failure=failure)]):
                 raise LeaseLostError("what failed is another's now")
             return True
@@ -57,11 +66,12 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
         claim,
         consumer,
         message,
-        queue.Burial(
-            cause=cause.value,
-            error_class=type(error).__name__,
-            reason=str(error) or type(error).__name__,
-            traceback="".join(traceback.format_exception(error)),
+        _burial(
+            consumer,
+            message,
+            error,
+            cause=cause,
+            traceback=_own_traceback(error),
             receives=min(message.receive_count, settings.MAX_RECEIVES),
         ),
     )
@@ -75,19 +85,44 @@ def bury_unqueued(consumer: str, message: NewMessage, error: BaseException) -> i
 
     In the caller's transaction, with whatever else it keeps of it. It was received once, and will never do.
     """
-    letter = queue.bury_unqueued(
-        consumer,
-        message,
-        queue.Burial(
-            cause=Cause.PERMANENT.value,
-            error_class=type(error).__name__,
-            reason=str(error) or type(error).__name__,
-            traceback="",  # what was sent is wrong, not the code that says so
-            receives=1,
-        ),
-    )
+    # What was sent is wrong, not the code that says so: no traceback.
+    burial = _burial(consumer, message, error, cause=Cause.PERMANENT, traceback="", receives=1)
+    letter = queue.bury_unqueued(consumer, message, burial)
     log.warning("message.dead_lettered", consumer=consumer, event_id=message.event_id, key=message.key)
     return letter
+
+
+def _burial(
+    consumer: str, message: Message | NewMessage, error: BaseException, *, cause: Cause, traceback: str, receives: int
+) -> queue.Burial:
+    error_class = type(error).__name__
+    reason = str(error) or error_class
+    return queue.Burial(
+        cause=cause.value,
+        error_class=error_class,
+        reason=reason,
+        traceback=traceback,
+        receives=receives,
+        worker=worker(),
+        origin=origin_of(message.type, message),
+        fingerprint=fingerprint(consumer, message.type, error_class, reason),
+    )
+
+
+def _own_traceback(error: BaseException) -> str:
+    """The error's traceback without those of the batches that failed because of it and were halved."""
+    told: BaseException | None = error
+    while told is not None and told.__context__ is not None:
+        began = told.__context__.__traceback__
+        if began is not None and began.tb_frame.f_globals.get("__name__") == "jobs.apply":
+            told.__context__ = None
+        told = told.__context__
+    return "".join(traceback.format_exception(error))
+
+
+def worker() -> str:
+    """Who we are, in a letter's history of attempts."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 class WorkerCrashError(Exception):

@@ -3,16 +3,18 @@
 jobs_message     the log: append-only, partitioned by month so that retention is a DROP
 jobs_delivery    hot and small: one row per message and subscription, deleted on ack
 processed_messages   the ledger, exactly as in the course
-jobs_deadletter  what could not be processed, with everything needed to decide about it
+Dead letters are in dead_letters/models.py.
 """
 
 from django.db import models
 from django.db.models.functions import Now
 
 from jobs.alarms.models import Incident
+from jobs.dead_letters.models import AuditEntry, DeadLetter, Redrive, Tally
 from jobs.schedule.models import JobLock, JobRun, Process, ScheduledJob
 
 __all__ = [
+    "AuditEntry",
     "DeadLetter",
     "Delivery",
     "Incident",
@@ -21,8 +23,10 @@ __all__ = [
     "LoggedMessage",
     "Process",
     "ProcessedMessage",
+    "Redrive",
     "ScheduledJob",
     "Subscription",
+    "Tally",
 ]
 
 
@@ -136,45 +140,3 @@ class ProcessedMessage(models.Model):
 
     def __str__(self) -> str:
         return f"{self.consumer_name} {self.event_id}"
-
-
-class DeadLetter(models.Model):
-    """A delivery that will not be retried by itself. Leaves this table by retention only.
-
-    Or what could not even be published, such as a webhook that nobody can read: it has no `message_id`, and the
-    `subscription_name` of whoever took it.
-    """
-
-    class Cause(models.TextChoices):
-        PERMANENT = "permanent", "The message can never be processed"
-        EXHAUSTED = "exhausted", "Every receive failed"
-        WORKER_CRASH = "worker_crash", "The worker died each time"
-
-    id = models.BigAutoField(primary_key=True)
-    subscription_name = models.CharField(max_length=80)
-    message_id = models.BigIntegerField(null=True, blank=True, help_text="Empty: it never was in the message log.")
-    event_id = models.TextField()
-    message_type = models.TextField()
-    key = models.TextField()
-    body = models.JSONField()
-    attributes = models.JSONField()
-    cause = models.CharField(max_length=20, choices=Cause)
-    error_class = models.TextField()
-    reason = models.TextField()
-    traceback = models.TextField(blank=True)
-    failures = models.JSONField(default=list, help_text="Each receive that failed: when, class, reason.")
-    receive_count = models.SmallIntegerField()
-    published_at = models.DateTimeField()
-    first_received_at = models.DateTimeField(null=True)
-    dead_lettered_at = models.DateTimeField(db_default=Now())
-
-    class Meta:
-        db_table = "jobs_deadletter"
-        ordering = ("-id",)
-        indexes = (models.Index(name="jobs_deadletter_age", fields=["dead_lettered_at"]),)
-        constraints = (
-            models.CheckConstraint(name="jobs_deadletter_received", condition=models.Q(receive_count__gte=1)),
-        )
-
-    def __str__(self) -> str:
-        return f"{self.event_id} for {self.subscription_name}: {self.cause}"

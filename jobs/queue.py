@@ -8,6 +8,7 @@ catalog.py; no other module speaks SQL to these tables.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, connection
 
+from jobs import prepared
 from jobs.database import sqlstate
 from jobs.messages import Message, NewMessage, dumps
 
@@ -153,11 +155,12 @@ SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attri
 FROM claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id
 ORDER BY id NULLS FIRST
 """
-CLAIM_ORDERED = CLAIM.format(group="key", passable="key <> ALL (%(blocked)s)")
-# Without an order only the delivery itself can be blocked, so what is not visible is passed over.
-CLAIM_UNORDERED = CLAIM.format(
-    group="id", passable="(cardinality(%(blocked)s::text[]) = 0 OR visible_at <= clock_timestamp())"
-)
+CLAIM_ORDERED = CLAIM.format(group="key", passable="TRUE")
+CLAIM_UNORDERED = CLAIM.format(group="id", passable="TRUE")
+# Past what is blocked. Without an order only the delivery itself can be, so what is not visible is passed over. These
+# are planned each time: for keys not known beforehand the planner expects next to nothing, and reads the partition.
+CLAIM_ORDERED_PAST = CLAIM.format(group="key", passable="key <> ALL (%(blocked)s)")
+CLAIM_UNORDERED_PAST = CLAIM.format(group="id", passable="visible_at <= clock_timestamp()")
 
 
 @dataclass(frozen=True)
@@ -212,9 +215,13 @@ def claim(
     is charged. A suspect comes alone. May return none. `blocked` are keys to look past: a hot key that waits must
     not fill the window for all the others. `company`: IN_COMPANY when other lanes of this process may be at work.
     """
-    with connection.cursor() as cursor:
+    if blocked:
+        statement = CLAIM_ORDERED_PAST if ordered else CLAIM_UNORDERED_PAST
+    else:
+        statement = CLAIM_ORDERED if ordered else CLAIM_UNORDERED
+    with connection.cursor() if blocked else prepared.cursor() as cursor:
         cursor.execute(
-            CLAIM_ORDERED if ordered else CLAIM_UNORDERED,
+            statement,
             {
                 "subscription": partition[0],
                 "part": partition[1],
@@ -424,19 +431,27 @@ def suspect(claim: Claim, messages: Sequence[Message]) -> int:
         return int(cursor.rowcount)
 
 
+# What had been redriven and is buried again becomes a letter of the next generation; the one before says so.
 BURY = """
 WITH gone AS (
     DELETE FROM jobs_delivery
     WHERE subscription_id = %(subscription)s AND part = %(part)s AND id = %(id)s AND lease_token = %(token)s
     RETURNING *
+),
+before AS (
+    UPDATE jobs_deadletter l SET outcome = 'failed_again', settled_at = clock_timestamp()
+    FROM gone WHERE l.event_id = gone.event_id AND l.subscription_name = %(consumer)s AND l.outcome = 'sent'
+    RETURNING l.generation
 )
 INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes, cause,
-                             error_class, reason, traceback, failures, receive_count, published_at, first_received_at)
+                             error_class, reason, traceback, failures, receive_count, published_at, first_received_at,
+                             origin, fingerprint, generation)
 SELECT %(consumer)s, m.id, m.event_id, m.type, m.key, m.body, m.attributes, %(cause)s,
        %(error_class)s, %(reason)s, %(traceback)s,
        coalesce(gone.failures, '[]')
        || jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', clock_timestamp())),
-       %(receives)s, m.published_at, gone.first_received_at
+       %(receives)s, m.published_at, gone.first_received_at,
+       %(origin)s, %(fingerprint)s, (SELECT coalesce(max(generation) + 1, 0) FROM before)
 FROM gone JOIN jobs_message m ON m.published_at = gone.published_at AND m.id = gone.message_id
 RETURNING id
 """
@@ -451,6 +466,9 @@ class Burial:
     reason: str
     traceback: str
     receives: int
+    worker: str = ""
+    origin: str = ""
+    fingerprint: str = ""
 
 
 def bury(claim: Claim, consumer: str, message: Message, burial: Burial) -> int | None:
@@ -473,10 +491,12 @@ def bury(claim: Claim, consumer: str, message: Message, burial: Burial) -> int |
 
 BURY_UNQUEUED = """
 INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes, cause,
-                             error_class, reason, traceback, failures, receive_count, published_at, first_received_at)
+                             error_class, reason, traceback, failures, receive_count, published_at, first_received_at,
+                             origin, fingerprint)
 SELECT %(consumer)s, NULL, m.event_id, m.type, m.key, m.body, m.attributes, %(cause)s,
        %(error_class)s, %(reason)s, %(traceback)s,
-       jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', at.now)), %(receives)s, at.now, at.now
+       jsonb_build_array(%(failure)s::jsonb || jsonb_build_object('at', at.now)), %(receives)s, at.now, at.now,
+       %(origin)s, %(fingerprint)s
 FROM jsonb_to_record(%(message)s::jsonb) AS m (event_id text, type text, key text, body jsonb, attributes jsonb),
      (SELECT clock_timestamp()) AS at (now)
 RETURNING id
@@ -493,7 +513,11 @@ def bury_unqueued(consumer: str, message: NewMessage, burial: Burial) -> int:
 
 def _as_parameters(burial: Burial) -> dict[str, Any]:
     failure = {"error_class": burial.error_class, "reason": burial.reason, "receive": burial.receives}
+    if burial.worker:
+        failure["worker"] = burial.worker
     return {
+        "origin": _clean(burial.origin, 200),
+        "fingerprint": burial.fingerprint,
         "cause": burial.cause,
         "error_class": _clean(burial.error_class, 200),
         "reason": _clean(burial.reason, 2_000),
@@ -501,6 +525,59 @@ def _as_parameters(burial: Burial) -> dict[str, Any]:
         "failure": dumps(storable(failure)),
         "receives": burial.receives,
     }
+
+
+# A new delivery of the message, for the subscription that buried it: a new id, so that no worker's low-water mark has
+# passed it; a receive count of its own; the ledger as it is. `writer` gives the transaction its id before the
+# delivery has one, as a publisher's does. A re-adapted message is one of its own in the log, for this consumer alone.
+# What the ledger knows is not sent: it was applied. Which letters, and that they are sent once, is the caller's.
+REDRIVE = """
+WITH writer AS MATERIALIZED (SELECT pg_current_xact_id() AS xid),
+letter AS MATERIALIZED (
+    SELECT l.id AS letter_id, l.subscription_name, l.message_id, l.published_at, l.event_id, l.message_type, l.key,
+           l.attributes, s.id AS subscription_id, s.partitions, s.salt, r.body, r.body IS NOT NULL AS anew
+    FROM writer, jsonb_to_recordset(%(letters)s::jsonb) AS r (id bigint, body jsonb)
+    JOIN jobs_deadletter l ON l.id = r.id
+    JOIN jobs_subscription s ON s.name = l.subscription_name
+    WHERE NOT EXISTS (
+        SELECT FROM processed_messages p WHERE p.consumer_name = l.subscription_name AND p.event_id = l.event_id)
+),
+anew AS (
+    INSERT INTO jobs_message (event_id, type, key, body, attributes)
+    SELECT event_id, message_type, key, body,
+           attributes || jsonb_build_object('only_for', subscription_name, 'readapted_from', letter_id::text)
+    FROM letter WHERE anew ORDER BY letter_id
+    RETURNING id, published_at, (attributes ->> 'readapted_from')::bigint AS letter_id
+),
+routed AS (
+    SELECT letter.letter_id, letter.subscription_id, letter.partitions, letter.event_id,
+           coalesce(anew.id, letter.message_id) AS message_id,
+           coalesce(anew.published_at, letter.published_at) AS published_at,
+           CASE letter.salt WHEN 1 THEN letter.key
+                ELSE letter.key || '#' || coalesce(anew.id, letter.message_id) %% letter.salt END AS key
+    FROM letter LEFT JOIN anew USING (letter_id) WHERE letter.message_id IS NOT NULL
+),
+delivery AS (
+    INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key)
+    SELECT subscription_id, abs(hashtextextended(key, 0) %% partitions), message_id, published_at, event_id, key
+    FROM routed ORDER BY message_id
+    RETURNING subscription_id, part
+)
+SELECT (SELECT coalesce(array_agg(letter_id), '{}') FROM routed),
+       (SELECT coalesce(jsonb_agg(DISTINCT jsonb_build_array(subscription_id, part)), '[]')::text FROM delivery)
+"""
+
+
+def redrive(letters: Mapping[int, Mapping[str, Any] | None]) -> tuple[set[int], list[Partition]]:
+    """Offer dead letters' messages to their subscriptions again, with another body where one is given.
+
+    Returns which letters were sent (the others are in the ledger already) and the partitions that got any.
+    """
+    rows = [{"id": id_, "body": body} for id_, body in letters.items()]
+    with connection.cursor() as cursor:
+        cursor.execute(REDRIVE, {"letters": dumps(rows)})
+        sent, partitions = cursor.fetchone()
+    return set(sent), [(subscription, part) for subscription, part in json.loads(partitions)]
 
 
 # Postgres stores neither NUL nor half a surrogate pair; a failure must always be writable.

@@ -43,6 +43,8 @@ class Route:
     `salt`: spreads each key over so many, for a consumer whose effects may be applied in any order (sums, counts): the
     last remedy for one hot key. It gives up that key's order, so it goes with `ordered=True` only within a salted key.
     `batch`: how many messages one claim takes at most.
+    `check`: raises for a message that the handler would refuse whatever the state of the world; changes nothing. Asked
+    before a dead letter is redriven.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Route:
     partitions: int = 16
     batch: int = 500
     salt: int = 1
+    check: Callable[[Message], object] | None = None
 
 
 @cache

@@ -85,11 +85,11 @@ class PriceChanged:
             wine_id=wine_id,
             wine_name=_convenient_text(body, "wine_name"),
             merchant_id=_convenient_text(body, "merchant_id"),
-            old_price_usd=_number(body.get("old_price_usd")),
+            old_price_usd=number(body.get("old_price_usd")),
             new_price_usd=price,
             currency=currency,
             occurred_at=occurred_at,
-            native_price=_number(body.get("native_price")),
+            native_price=number(body.get("native_price")),
             native_currency=_convenient_text(body, "native_currency"),
         )
 
@@ -183,7 +183,7 @@ def _text(body: dict[str, Any], name: str, wrong: list[str], *, longest: int | N
 
 def _price(body: dict[str, Any], wrong: list[str], name: str = "new_price_usd") -> Decimal | None:
     value = body.get(name)
-    price = _number(value)
+    price = number(value)
     if value is None:
         wrong.append(f"{name} required")
     elif price is None:
@@ -222,7 +222,7 @@ def _currency(body: dict[str, Any], wrong: list[str]) -> str:
     return ""
 
 
-def _number(value: Any) -> Decimal | None:
+def number(value: Any) -> Decimal | None:
     """A JSON number as Decimal; None for anything else (True is an int to Python, not to us)."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None

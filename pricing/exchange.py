@@ -26,3 +26,8 @@ class Rate:
         dollars = _EXACTLY.divide(_EXACTLY.multiply(amount, self.usd_per_eur), self.per_eur)
         dollars = dollars.quantize(CENT, context=_EXACTLY)
         return dollars if CENT <= dollars <= LARGEST_PRICE else None
+
+    def from_usd(self, dollars: Decimal) -> Decimal:
+        """What so many dollars are in the currency, rounded half up to the cent."""
+        amount = _EXACTLY.divide(_EXACTLY.multiply(dollars, self.per_eur), self.usd_per_eur)
+        return amount.quantize(CENT, context=_EXACTLY)

@@ -80,6 +80,11 @@ def append(messages: Sequence[Message]) -> None:
         _append(gaps, APPEND_AVAILABILITY, AvailabilityChanged.parse)
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a message that `append` would refuse."""
+    (AvailabilityChanged if message.type in AVAILABILITY else PriceChanged).parse(message)
+
+
 def _append(messages: Sequence[Message], sql: str, parse: Callable[[Message], object]) -> None:
     try:
         appended = _insert(messages, sql)

@@ -86,9 +86,9 @@ def list_wines(*, search: str, page: int, now: datetime) -> tuple[Page[Wine], li
     return found, [_listed(wine, [offer for offer in offers if offer.wine_id == wine.id]) for wine in wines]
 
 
-def wine_prices(wine_id: str, *, now: datetime) -> WinePrices:
+def wine_prices(wine_id: str, *, now: datetime, period: timedelta = CHART_PERIOD) -> WinePrices:
     """Offers and observations of the last 90 days: 2 queries. A late arrival is no price anybody could buy at."""
-    since = now - CHART_PERIOD
+    since = now - period
     offers = _offers([wine_id], earlier=since)
     observations = [
         *(Observation(since, o.merchant_id, o.earlier_price_usd) for o in offers if o.earlier_price_usd is not None),

@@ -47,15 +47,11 @@ def wine(number: str = "4417", **fields: Any) -> Wine:
     return Wine.objects.get_or_create(id=f"wn_{number}", defaults={**facts, **fields})[0]
 
 
-def alert(threshold: str = "160.00", *, state: str = "armed", owner: str = "alice", **fields: Any) -> Alert:
-    told = {"last_notified_at": NOW, "last_notified_price_usd": Decimal(threshold)} if state == "fired" else {}
+def alert(target: str | None = "160.00", *, state: str = "armed", owner: str = "alice", **fields: Any) -> Alert:
+    amount = None if target is None else Decimal(target)
+    told = {"last_notified_at": NOW, "last_notified_price": amount or Decimal(160)} if state == "fired" else {}
     return Alert.objects.create(
-        user=person(owner),
-        wine=fields.pop("wine", None) or wine(),
-        threshold_usd=Decimal(threshold),
-        state=state,
-        **told,
-        **fields,
+        user=person(owner), wine=fields.pop("wine", None) or wine(), target=amount, state=state, **told, **fields
     )
 
 

@@ -8,6 +8,7 @@ import os
 
 os.environ.setdefault("WINECELLAR_PG_NAME", "postgres-test")
 os.environ.setdefault("WORKER_LISTEN", "false")
+os.environ.setdefault("WORKER_PREPARES", "true")
 os.environ.setdefault("LOG_LEVEL", "WARNING")
 os.environ.setdefault("EMAIL_URL", "memorymail://")
 

@@ -12,10 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from alerts import event_schemas as alerts
+from jobs.dead_letters.events import RUN_REDRIVE
 from pricing import event_schemas as pricing
 from winecellar.accounts import event_schemas as accounts
 
-MESSAGES: dict[str, dict[str, Any]] = {**pricing.SCHEMAS, **alerts.SCHEMAS, **accounts.SCHEMAS}
+JOBS = {
+    RUN_REDRIVE: pricing.event(
+        RUN_REDRIVE,
+        "1.0",
+        "A redrive of dead letters is to go on. Its key is the redrive's.",
+        {"redrive_id": pricing.contract("The redrive's number.", type="integer", minimum=1)},
+    )
+}
+MESSAGES: dict[str, dict[str, Any]] = {**pricing.SCHEMAS, **alerts.SCHEMAS, **accounts.SCHEMAS, **JOBS}
 RELEASES = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 

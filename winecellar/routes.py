@@ -4,6 +4,8 @@ from django.conf import settings
 
 from alerts import matching, notifications, waiting
 from alerts.events import ALERT_CREATED, SEND_ALERT_EMAIL
+from jobs.dead_letters import redrive
+from jobs.dead_letters.events import RUN_REDRIVE
 from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
 from pricing import history
@@ -20,6 +22,7 @@ ROUTES = [
         history.append,
         ordered=True,
         batch=500,
+        check=history.check,
     ),
     # Decides who hears about a price. In order per wine: a late drop must not be judged after the rise that followed.
     Route(
@@ -28,6 +31,7 @@ ROUTES = [
         matching.match,
         ordered=True,
         batch=200,
+        check=matching.check,
     ),
     # Sends the mails. Each stands for itself, so none waits for another.
     Route(
@@ -37,9 +41,12 @@ ROUTES = [
         ordered=False,
         partitions=4,
         batch=settings.MAIL_BATCH,
+        check=notifications.check,
     ),
     # Has the alerts that waited for their owner's address looked at. Each person stands for themselves.
-    Route("alert-waking", (ADDRESS_CONFIRMED,), waiting.wake, ordered=False, partitions=2, batch=20),
+    Route(
+        "alert-waking", (ADDRESS_CONFIRMED,), waiting.wake, ordered=False, partitions=2, batch=20, check=waiting.check
+    ),
     # Sends the mails about accounts. Apart from the alerts', so that whoever signs up waits for none of those.
     Route(
         "account-mail",
@@ -48,6 +55,7 @@ ROUTES = [
         ordered=False,
         partitions=2,
         batch=settings.MAIL_BATCH,
+        check=delivery.check,
     ),
     # Takes merchants' files, some seconds at a time; two, so that a long one does not keep the others waiting.
     Route(
@@ -57,5 +65,16 @@ ROUTES = [
         ordered=False,
         partitions=1,
         batch=2,
+        check=turns.check,
+    ),
+    # Sends dead letters to their subscriptions again, at a rate; see docs/runbooks/dead-letters.md.
+    Route(
+        "dead-letter-redrive",
+        (RUN_REDRIVE,),
+        External(redrive.prepare, redrive.perform, redrive.record, at_once=4),
+        ordered=False,
+        partitions=1,
+        batch=4,
+        check=redrive.check,
     ),
 ]

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from django.conf import settings
 
+from alerts import sleeping
 from jobs import housekeeping
 from jobs.schedule.declared import CatchUp, Job, Overlap
 from pricing import raw_bodies
@@ -26,6 +27,12 @@ SCHEDULE = [
     # Looks at every alarm, as the watchman does all the time; and notices when the watchman does not.
     Job("alarm-evaluation", "*/5 * * * *", housekeeping.evaluate_alarms, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.skip(), heartbeat=30 * MINUTE, time_limit=2 * MINUTE, attempts=1),
+    # Alerts whose snooze is over are compared with the prices now: the price may have moved while they slept.
+    Job("alert-snoozes", "*/5 * * * *", sleeping.end_snoozes, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=30 * MINUTE, time_limit=4 * MINUTE),
+    # Alerts that were deleted and not brought back in time, with their decisions and mails.
+    Job("deleted-alerts", "25 3 * * *", sleeping.purge_deleted, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
     # The ledger is kept seven days. Each hour, so that no run is long.
     Job("ledger-purge", "10 * * * *", housekeeping.purge_ledger, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=6 * HOUR, time_limit=30 * MINUTE),

@@ -41,6 +41,8 @@ DEAD_LETTER_WARN_EXPIRY = timedelta(days=2)
 DEAD_LETTER_WARN_AFTER = timedelta(minutes=5)
 # ... and one that nobody has looked at for this long is a page.
 DEAD_LETTER_PAGE_AFTER = timedelta(minutes=15)
+# The runbook decides within so many business days; what waits longer goes to whoever is above the on-call.
+DEAD_LETTER_DECIDE_WITHIN_BUSINESS_DAYS = 5
 # A nightly job that has not completed for a day and two hours was missed.
 NIGHTLY_HEARTBEAT_LIMIT = timedelta(hours=26)
 # The message log: long enough to rebuild a year's price history, plus a month to notice that one must.
@@ -51,6 +53,9 @@ MESSAGE_RETENTION = timedelta(days=400)
 # Polling is what makes the queue correct; NOTIFY only makes it quick. So this is the latency without LISTEN.
 WORKER_POLL_INTERVAL = timedelta(seconds=1)
 WORKER_LISTEN = env.bool("WORKER_LISTEN", default=True)
+# A claim is prepared once per connection: planning it anew costs twice what running it does. Off by default where there
+# is no LISTEN, for that is what one sets behind a pooler in transaction mode, which may not carry prepared statements.
+WORKER_PREPARES = env.bool("WORKER_PREPARES", default=WORKER_LISTEN)
 # Database connections that one worker process handles price events with: one waits while another computes.
 WORKER_LANES = env.int("WORKER_LANES", default=2)
 # How long a worker told to stop may finish what it has begun. Below systemd's and Kubernetes' usual patience.
@@ -66,6 +71,25 @@ UNKNOWN_HANDLER_DELAY = timedelta(seconds=30)
 # NOTIFYs of one process are at least this far apart; each takes a lock that all commits share.
 NOTIFY_INTERVAL = timedelta(milliseconds=5)
 QUEUE_ROUTES = "winecellar.routes"
+
+# --- Dead letters (see docs/runbooks/dead-letters.md) ----------------------------------------------------------
+
+CASE_FILES = "winecellar.case_files"
+# Letters per second that a redrive sends unless told otherwise: an hour of trouble goes in minutes, beside live work.
+REDRIVE_RATE = 50
+REDRIVE_MOST_RATE = 1_000  # more than the handlers take while prices arrive at full rate
+# The first so many go alone and are waited for: what is not mended shows before the rest has taken a lap.
+REDRIVE_SAMPLE = 10
+# It stops by itself when more than this share fails again.
+REDRIVE_STOP_SHARE = 0.1
+REDRIVE_TURN = timedelta(seconds=5)  # a worker gives a redrive back after so long, so that it can stop
+# Letters that one decision is about at most: locking and listing them stays within a request's patience.
+DECISION_MOST = 50_000
+# Siblings of a letter: what came from the same origin within this window around it.
+DEAD_LETTER_WINDOW = timedelta(minutes=20)
+DEAD_LETTER_PAGE = 50  # letters on a page of the list
+# Rows that one page looks at for filters no index serves; the next page goes on where it stopped.
+DEAD_LETTER_LOOK = 5_000
 
 # --- The schedule and its alarms ------------------------------------------------------------------------------
 
@@ -144,6 +168,14 @@ CATALOGUE_ABANDONED_AFTER = timedelta(days=1)  # nobody sends a file for longer
 # --- Alerts ---------------------------------------------------------------------------------------------------
 
 ALERTS_PER_USER = 5_000
+# A price that has fallen so far below the one that was mailed is news again, though the alert has been met all along.
+ALERT_FURTHER_FALL = Decimal("0.05")
+# The same news is told once in so long: merchants who change a price back and forth do so within a working day.
+ALERT_COOLDOWN = timedelta(minutes=env.int("ALERT_COOLDOWN_MINUTES", default=360))
+# A deleted alert can be brought back for so long, with its log; then it is gone.
+ALERT_UNDO = timedelta(days=7)
+# Alerts whose snooze is over that are asked about in one transaction; each locks its wine's row for as long.
+ALERT_WAKE_CHUNK = 500
 MAIL_BATCH = 40
 MAIL_AT_ONCE = 8  # sends in flight per worker process
 MAIL_TIMEOUT = timedelta(seconds=10)  # the provider's brownouts hang for eight seconds, then fail
@@ -228,6 +260,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    "django.contrib.postgres",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "allauth.account",

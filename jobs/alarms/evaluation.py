@@ -49,7 +49,7 @@ def _processes(now: datetime) -> Iterable[Condition]:
 
 
 def _letters(now: datetime) -> Iterable[Condition]:
-    return judge_letters(facts.letters(), now, facts.limits())
+    return judge_letters(facts.letters(now), now, facts.limits())
 
 
 JUDGES = [Judge(JOB_ALARMS, _jobs), Judge(PROCESS_ALARMS, _processes), Judge(LETTER_ALARMS, _letters)]

@@ -9,8 +9,8 @@ from statistics import median
 from django.conf import settings
 from django.db.models import Max
 
-from jobs import catalog
 from jobs.alarms.rules import JobFacts, LetterFacts, Limits, RunFacts
+from jobs.dead_letters import store as dead_letters
 from jobs.models import JobRun, Process, ScheduledJob
 from jobs.schedule import cron
 from jobs.schedule.declared import Job
@@ -29,6 +29,7 @@ def limits() -> Limits:
         letters_page_after=settings.DEAD_LETTER_PAGE_AFTER,
         letters_kept=settings.DEAD_LETTER_RETENTION,
         letters_warn_expiry=settings.DEAD_LETTER_WARN_EXPIRY,
+        letters_decide_within=settings.DEAD_LETTER_DECIDE_WITHIN_BUSINESS_DAYS,
     )
 
 
@@ -72,5 +73,6 @@ def beats() -> dict[str, datetime]:
     return dict(Process.objects.values_list("kind").annotate(Max("beat_at")).order_by())
 
 
-def letters() -> list[LetterFacts]:
-    return [LetterFacts(*row) for row in catalog.undecided_dead_letters()]
+def letters(now: datetime) -> list[LetterFacts]:
+    """Of each subscription that has dead letters nobody has decided about, those that are quarantined left out."""
+    return [LetterFacts(*row) for row in dead_letters.waiting(now)]

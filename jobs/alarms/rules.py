@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from jobs.dead_letters.rules import business_days
 from jobs.words import span, utc
 
 
@@ -42,6 +43,7 @@ class Limits:
     letters_page_after: timedelta
     letters_kept: timedelta
     letters_warn_expiry: timedelta
+    letters_decide_within: float  # business days
 
 
 # --- Jobs -------------------------------------------------------------------------------------------------------
@@ -141,31 +143,44 @@ def judge_processes(beats: dict[str, datetime], now: datetime, limits: Limits) -
 
 # --- Dead letters -----------------------------------------------------------------------------------------------
 
-LETTER_ALARMS = ("dead-letters-waiting", "dead-letters-undecided", "dead-letters-expiring")
+LETTER_ALARMS = ("dead-letters-waiting", "dead-letters-undecided", "dead-letters-overdue", "dead-letters-expiring")
+COUNTED = 1_000  # more are said to be more
 
 
 @dataclass(frozen=True)
 class LetterFacts:
-    """One subscription's dead letters that nobody has decided about."""
+    """One subscription's dead letters that nobody has decided about. What is quarantined is not counted until its date.
+
+    `oldest`: since when the first of those counted waits. `first_to_go`: the oldest of all, quarantined or not.
+    """
 
     subscription: str
     count: int
-    oldest: datetime
+    oldest: datetime | None
+    first_to_go: datetime
 
 
 def judge_letters(letters: Iterable[LetterFacts], now: datetime, limits: Limits) -> Iterator[Condition]:
     for facts in letters:
-        age = now - facts.oldest
-        waiting = f"{facts.count} dead letter{'s' if facts.count != 1 else ''}, the oldest {span(age)} old"
-        if age >= limits.letters_warn_after:
-            yield Condition("dead-letters-waiting", facts.subscription, Severity.WARN, f"{waiting}.")
-        if age > limits.letters_page_after:
-            yield Condition(
-                "dead-letters-undecided", facts.subscription, Severity.PAGE, f"{waiting}; nobody has decided."
-            )
-        if age > limits.letters_kept - limits.letters_warn_expiry:
-            gone = utc(facts.oldest + limits.letters_kept)
-            yield Condition("dead-letters-expiring", facts.subscription, Severity.WARN, f"{waiting}; it goes {gone}.")
+        if facts.oldest is not None:
+            yield from _judge_waiting(facts, facts.oldest, now, limits)
+        if now - facts.first_to_go > limits.letters_kept - limits.letters_warn_expiry:
+            gone = utc(facts.first_to_go + limits.letters_kept)
+            summary = f"The oldest dead letter that nobody has decided about goes {gone}, for good."
+            yield Condition("dead-letters-expiring", facts.subscription, Severity.WARN, summary)
+
+
+def _judge_waiting(facts: LetterFacts, oldest: datetime, now: datetime, limits: Limits) -> Iterator[Condition]:
+    age = now - oldest
+    count = f"more than {COUNTED:,}" if facts.count > COUNTED else str(facts.count)
+    waiting = f"{count} dead letter{'s' if facts.count != 1 else ''}, the oldest waiting for {span(age)}"
+    if age >= limits.letters_warn_after:
+        yield Condition("dead-letters-waiting", facts.subscription, Severity.WARN, f"{waiting}.")
+    if age > limits.letters_page_after:
+        yield Condition("dead-letters-undecided", facts.subscription, Severity.PAGE, f"{waiting}; nobody has decided.")
+    if business_days(oldest, now) > limits.letters_decide_within:
+        summary = f"{waiting}; nobody has decided within {limits.letters_decide_within:g} business days."
+        yield Condition("dead-letters-overdue", facts.subscription, Severity.PAGE, summary)
 
 
 # --- An incident's life -----------------------------------------------------------------------------------------

@@ -30,6 +30,11 @@ def prepare(messages: Sequence[Message]) -> list[int | None]:
     return [file_id if file_id in known else None for file_id in wanted]
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a command that names nothing."""
+    _file_id(message)
+
+
 def _file_id(message: Message) -> int:
     file_id = message.body.get("file_id")
     if not isinstance(file_id, int):

@@ -39,7 +39,7 @@ def everything_of(user: User) -> None:
     """A row in each table that is a person's, but for those of allauth that we do not use."""
     with_app(user)
     one = alert("160.00", state="armed")
-    Decision.objects.create(alert=one, event_id="evt_1", outcome="armed", reason="r", price_usd=Decimal("171.10"))
+    Decision.objects.create(alert=one, event_id="evt_1", outcome="armed", reason="r", price=Decimal("171.10"))
     price("150.00")
     drain(["alert-matching"])
     Client().post("/new-password", {"email": user.email})
@@ -228,19 +228,19 @@ def test_erasing_while_matching_decides_leaves_no_orphan_and_fails_neither(
     alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Matching holds the alert and has not written yet; erasure waits for it, and takes what it wrote along."""
-    from alerts import matching
+    from alerts.decided import Decided
 
     alert("160.00")
     price("150.00")
     holds, go = threading.Event(), threading.Event()
-    real = matching._write
+    real = Decided.write
 
-    def write_when_let(outbox: Any) -> None:
+    def write_when_let(decided: Decided) -> None:
         holds.set()
         assert go.wait(PATIENCE)
-        real(outbox)
+        real(decided)
 
-    monkeypatch.setattr(matching, "_write", write_when_let)
+    monkeypatch.setattr(Decided, "write", write_when_let)
     worker, worker_failed = in_thread(lambda: drain(["alert-matching"]))
     assert holds.wait(PATIENCE)
     erasing, erasing_failed = in_thread(lambda: services.erase(user=alice))
@@ -274,7 +274,7 @@ def test_an_alert_made_while_the_account_goes_is_refused_or_goes_too(alice: User
     """Both lock the person: whoever is second finds what the first left."""
     seller, bottles = merchant(), [wine(str(number)) for number in range(6)]
     assert seller
-    from alerts.services import create_alert
+    from alerts.services import Wish, create_alert
     from tests.cast import NOW
 
     barrier = threading.Barrier(7)
@@ -283,7 +283,7 @@ def test_an_alert_made_while_the_account_goes_is_refused_or_goes_too(alice: User
     def watch(bottle: Any) -> None:
         barrier.wait(PATIENCE)
         try:
-            create_alert(user=alice, wine=bottle, threshold_usd=Decimal(5), now=NOW)
+            create_alert(user=alice, wine=bottle, wish=Wish(target=Decimal(5)), now=NOW)
         except User.DoesNotExist:
             pass
         except BaseException as error:

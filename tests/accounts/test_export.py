@@ -62,17 +62,17 @@ def test_every_table_with_a_key_to_a_person_is_exported_or_named_as_not_theirs()
 
 def test_everything_stands_in_it_under_its_column_with_the_wine_by_name(alice: User) -> None:
     one = alert("160.00", merchant=merchant())
-    Decision.objects.create(alert=one, event_id="evt_1", outcome="armed", reason="r", price_usd=Decimal("171.10"))
+    Decision.objects.create(alert=one, event_id="evt_1", outcome="armed", reason="r", price=Decimal("171.10"))
     alert("150.00", owner="bob")
     alice.groups.add(Group.objects.create(name="tasters"))
     document = exported(alice)
     assert document["person"]["email"] == alice.email
     assert document["person"]["groups"] == ["tasters"]
     (row,) = document["alerts"]
-    assert (row["id"], row["threshold_usd"], row["wine"]) == (one.pk, "160.00", "wn_4417")
+    assert (row["id"], row["target"], row["wine"]) == (one.pk, "160.00", "wn_4417")
     assert (row["wine_name"], row["merchant_name"]) == ("Ch. Montrose 2016", "Merchant X")
     (decision,) = document["decisions"]
-    assert (decision["alert"], decision["price_usd"], decision["reason"]) == (one.pk, "171.10", "r")
+    assert (decision["alert"], decision["price"], decision["reason"]) == (one.pk, "171.10", "r")
     assert [row["email"] for row in document["email addresses"]] == [alice.email]
 
 

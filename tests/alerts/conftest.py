@@ -9,5 +9,11 @@ from tests.schemas.published import every_event_is_of_its_schema  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
+def _no_cooldown(settings: Any) -> None:
+    """Tests of the cooldown set their own; the others' prices come within moments."""
+    settings.ALERT_COOLDOWN = timedelta(0)
+
+
+@pytest.fixture(autouse=True)
 def _no_retry_by_itself(settings: Any) -> None:
     settings.RETRY_BACKOFF_BASE = timedelta(hours=10)

@@ -104,7 +104,7 @@ def test_what_comes_back_at_another_price_is_mailed_as_a_price() -> None:
     handle()
     asks("150.00", 2)
     handle()
-    assert [str(mail.new_price_usd) for mail in Notification.objects.order_by("id")] == ["154.00", "150.00"]
+    assert [str(mail.new_price) for mail in Notification.objects.order_by("id")] == ["154.00", "150.00"]
     assert judged()[-1] == ("mailed", "below your target")
 
 
@@ -131,7 +131,7 @@ def test_who_waits_for_what_nobody_offers_is_told_when_it_is_back() -> None:
     assert state(watch) == "fired"
     assert judged()[-1] == ("mailed", "offered again, below your target")
     mail = Notification.objects.get()
-    assert (mail.merchant_name, mail.new_price_usd, mail.old_price_usd) == ("Merchant 082", 154, None)
+    assert (mail.merchant_name, mail.new_price, mail.old_price) == ("Merchant 082", 154, None)
 
 
 def test_another_merchants_return_is_news() -> None:
@@ -178,13 +178,13 @@ def test_each_message_for_itself_comes_to_the_same() -> None:
     handle()
     control.limit(name="alert-matching", batch=None)
     assert state(watch) == "fired"
-    assert [str(mail.new_price_usd) for mail in Notification.objects.order_by("id")] == ["154.00", "150.00"]
+    assert [str(mail.new_price) for mail in Notification.objects.order_by("id")] == ["154.00", "150.00"]
 
 
 def test_the_demos_oracle_says_the_same() -> None:
     watch = alert("160.00")
     since = watch.created_at
-    model = WatchedAlert(watch.pk, watch.wine_id, None, watch.threshold_usd, watching=True)
+    model = WatchedAlert(watch.pk, watch.wine_id, None, watch.target, watching=True)
     steps = [
         lambda: asks("154.00", 0),
         lambda: asks("158.00", 0, at="083"),
@@ -201,8 +201,8 @@ def test_the_demos_oracle_says_the_same() -> None:
     for step in steps:
         step()
         handle()
-    due = due_mails(alerts=[model], prices={}, accepted=prices_in_log(since))
+    due = due_mails(alerts=[model], prices={}, accepted=prices_in_log(since), further_fall=Decimal("0.05"))
     assert [mail.event_id for mail in due] == list(
         Notification.objects.order_by("id").values_list("event_id", flat=True)
     )
-    assert [str(mail.new_price_usd) for mail in Notification.objects.order_by("id")] == ["154.00", "158.00", "150.00"]
+    assert [str(mail.new_price) for mail in Notification.objects.order_by("id")] == ["154.00", "158.00", "150.00"]

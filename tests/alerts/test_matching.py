@@ -53,7 +53,7 @@ def test_a_price_at_or_below_the_target_fires_the_alert_and_sends_one_command() 
     assert state(watch) == "fired"
     note = Notification.objects.get()
     assert (note.alert, note.event_id, note.state) == (watch, event.event_id, "queued")
-    assert (str(note.old_price_usd), str(note.new_price_usd), str(note.threshold_usd)) == ("189.00", "154.00", "160.00")
+    assert (str(note.old_price), str(note.new_price), str(note.target)) == ("189.00", "154.00", "160.00")
     assert commands() == [{"notification_id": note.pk, "alert_id": watch.pk, "event_id": event.event_id}]
     decision = Decision.objects.get()
     assert (decision.outcome, decision.reason, decision.merchant_name) == ("mailed", "below your target", "Merchant X")

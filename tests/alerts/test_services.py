@@ -2,14 +2,18 @@
 
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, transaction
+from django.utils import timezone
 
-from alerts import services
+from alerts import services, sleeping
 from alerts.models import Alert, Decision, Notification
+from alerts.services import Wish
 from jobs.models import LoggedMessage
 from pricing.models import Offer, Wine
 from tests.cast import NOW, alert, merchant, person, price, wine
@@ -18,9 +22,13 @@ DEADLINE = 10  # seconds after which a thread that should have moved on has fail
 
 
 def watch(threshold: str = "150.00", **fields: Any) -> Alert:
-    return services.create_alert(
-        **{"user": person(), "wine": wine(), "threshold_usd": Decimal(threshold), "now": NOW, **fields}
-    )
+    user, bottle = fields.pop("user", None) or person(), fields.pop("wine", None) or wine()
+    wish = Wish(**{"target": Decimal(threshold), **fields})
+    return services.create_alert(user=user, wine=bottle, wish=wish, now=NOW)
+
+
+def retarget(one: Alert, target: str) -> None:
+    services.change_alert(alert=one, wish=Wish(target=Decimal(target)), now=NOW)
 
 
 def asked() -> list[tuple[str, dict[str, Any]]]:
@@ -28,8 +36,13 @@ def asked() -> list[tuple[str, dict[str, Any]]]:
     return [(row.key, row.body) for row in LoggedMessage.objects.filter(type="alert.created").order_by("id")]
 
 
+def a_run() -> Any:
+    """A run whose chunks are transactions without a lock."""
+    return SimpleNamespace(fenced=transaction.atomic, progress=lambda *_, **__: None)
+
+
 def stored(one: Alert) -> tuple[str, Decimal]:
-    return Alert.objects.values_list("state", "threshold_usd").get(pk=one.pk)
+    return Alert.objects.values_list("state", "target").get(pk=one.pk)
 
 
 # --- Creating ----------------------------------------------------------------------------------------------------
@@ -43,7 +56,7 @@ def test_a_new_alert_is_pending_knows_the_best_price_and_matching_is_asked() -> 
     made = watch()
     made.refresh_from_db()
     assert (made.user, made.wine, made.merchant, made.state) == (person(), wine(), None, "pending")
-    assert (made.threshold_usd, made.price_when_created_usd, made.created_at) == (Decimal(150), Decimal(160), NOW)
+    assert (made.target, made.price_when_created, made.created_at) == (Decimal(150), Decimal(160), NOW)
     assert asked() == [("wn_4417", {"alert_id": made.pk, "wine_id": "wn_4417"})]
 
 
@@ -51,13 +64,13 @@ def test_a_new_alert_is_pending_knows_the_best_price_and_matching_is_asked() -> 
 def test_an_alert_at_one_merchant_knows_that_merchants_price() -> None:
     price("168.00", at=merchant("083", "Y"))
     price("160.00")
-    assert watch(merchant=merchant("083")).price_when_created_usd == Decimal(168)
-    assert watch(merchant=merchant("084", "Z")).price_when_created_usd is None
+    assert watch(merchant=merchant("083")).price_when_created == Decimal(168)
+    assert watch(merchant=merchant("084", "Z")).price_when_created is None
 
 
 @pytest.mark.django_db
 def test_a_wine_that_nobody_offers_can_be_watched() -> None:
-    assert watch().price_when_created_usd is None
+    assert watch().price_when_created is None
     assert len(asked()) == 1
 
 
@@ -106,8 +119,8 @@ def test_nothing_is_changed_when_the_message_cannot_be_published(monkeypatch: py
     monkeypatch.setattr(services, "publish", fail)
     actions: dict[str, Callable[[], object]] = {
         "create": watch,
-        "change": lambda: services.change_target(alert=one, threshold_usd=Decimal(1)),
-        "resume": lambda: services.resume(alert=one),
+        "change": lambda: retarget(one, "1"),
+        "resume": lambda: services.resume(alert=one, now=NOW),
     }
     with pytest.raises(OperationalError):
         actions[act]()
@@ -122,9 +135,9 @@ def test_nothing_is_changed_when_the_message_cannot_be_published(monkeypatch: py
 @pytest.mark.parametrize("state", ["pending", "armed", "fired"])
 def test_another_target_is_checked_anew(state: str) -> None:
     one = alert("160", state=state)
-    services.change_target(alert=one, threshold_usd=Decimal("140.00"))
+    retarget(one, "140.00")
     assert stored(one) == ("pending", Decimal("140.00"))
-    assert (one.state, one.threshold_usd) == ("pending", Decimal("140.00"))
+    assert (one.state, one.target) == ("pending", Decimal("140.00"))
     assert asked() == [("wn_4417", {"alert_id": one.pk, "wine_id": "wn_4417"})]
 
 
@@ -132,7 +145,7 @@ def test_another_target_is_checked_anew(state: str) -> None:
 @pytest.mark.parametrize("state", ["pending", "armed", "fired", "paused"])
 def test_the_same_target_again_changes_nothing(state: str) -> None:
     one = alert("160", state=state)
-    services.change_target(alert=one, threshold_usd=Decimal("160.00"))
+    retarget(one, "160.00")
     assert stored(one) == (state, Decimal("160.00"))
     assert asked() == []
 
@@ -140,7 +153,7 @@ def test_the_same_target_again_changes_nothing(state: str) -> None:
 @pytest.mark.django_db
 def test_a_paused_alert_takes_another_target_and_stays_paused() -> None:
     one = alert("160", state="paused")
-    services.change_target(alert=one, threshold_usd=Decimal("140.00"))
+    retarget(one, "140.00")
     assert stored(one) == ("paused", Decimal("140.00"))
     assert asked() == []
 
@@ -149,7 +162,7 @@ def test_a_paused_alert_takes_another_target_and_stays_paused() -> None:
 @pytest.mark.parametrize("state", ["pending", "armed", "fired", "paused"])
 def test_any_alert_can_be_paused(state: str) -> None:
     one = alert("160", state=state)
-    services.pause(alert=one)
+    services.pause(alert=one, now=NOW)
     assert stored(one) == ("paused", Decimal("160.00"))
     assert asked() == []
 
@@ -157,7 +170,7 @@ def test_any_alert_can_be_paused(state: str) -> None:
 @pytest.mark.django_db
 def test_a_resumed_alert_begins_with_the_price_now() -> None:
     one = alert("160", state="paused")
-    services.resume(alert=one)
+    services.resume(alert=one, now=NOW)
     assert stored(one)[0] == "pending"
     assert len(asked()) == 1
 
@@ -166,43 +179,69 @@ def test_a_resumed_alert_begins_with_the_price_now() -> None:
 @pytest.mark.parametrize("state", ["pending", "armed", "fired"])
 def test_resuming_what_is_not_paused_changes_nothing(state: str) -> None:
     one = alert("160", state=state)
-    services.resume(alert=one)
+    services.resume(alert=one, now=NOW)
     assert stored(one)[0] == state
     assert asked() == []
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("act", ["change", "pause", "resume"])
+@pytest.mark.parametrize("act", ["rename", "pause", "resume"])
 def test_matchings_own_columns_are_left_alone(act: str) -> None:
     """The caller's copy is older than what matching wrote meanwhile."""
     one = alert("160", state="paused" if act == "resume" else "armed")
-    told = {"last_notified_at": NOW, "last_notified_price_usd": Decimal("155.00")}
+    told = {"last_notified_at": NOW, "last_notified_price": Decimal("155.00")}
     Alert.objects.filter(pk=one.pk).update(**told)
     actions: dict[str, Callable[[], None]] = {
-        "change": lambda: services.change_target(alert=one, threshold_usd=Decimal(1)),
-        "pause": lambda: services.pause(alert=one),
-        "resume": lambda: services.resume(alert=one),
+        "rename": lambda: services.change_alert(alert=one, wish=Wish(target=one.target, name="Gift"), now=NOW),
+        "pause": lambda: services.pause(alert=one, now=NOW),
+        "resume": lambda: services.resume(alert=one, now=NOW),
     }
     actions[act]()
     assert Alert.objects.values(*told).get(pk=one.pk) == told
 
 
 @pytest.mark.django_db
-def test_deleting_takes_the_log_and_the_mails_along_and_may_be_repeated() -> None:
-    one, other = alert("160"), alert("150")
+def test_what_is_deleted_can_be_brought_back_for_some_days_and_is_checked_anew(settings: Any) -> None:
+    settings.ALERT_UNDO = timedelta(days=7)
+    one, paused = alert("160"), alert("150", state="paused")
+    for each in (one, paused):
+        services.delete_alert(alert=each, now=NOW)
+    services.delete_alert(alert=Alert(pk=10**6), now=NOW)
+    assert not Alert.live.exists()
+    restored = services.restore(
+        user_id=one.user_id, ids=[one.pk, paused.pk, 10**6], now=NOW + timedelta(days=7, seconds=-1)
+    )
+    assert [each.state for each in restored] == ["pending", "paused"]
+    assert [body["alert_id"] for _, body in asked()] == [one.pk]
+    services.delete_alert(alert=one, now=NOW)
+    assert services.restore(user_id=one.user_id, ids=[one.pk], now=NOW + timedelta(days=7)) == []
+    assert services.restore(user_id=person("bob").pk, ids=[one.pk], now=NOW) == []
+
+
+@pytest.mark.django_db
+def test_bringing_back_does_not_lead_past_the_limit(settings: Any) -> None:
+    settings.ALERTS_PER_USER = 1
+    one = alert("160")
+    services.delete_alert(alert=one, now=NOW)
+    watch("1")
+    with pytest.raises(services.AlertRefusedError, match="the most there can be"):
+        services.restore(user_id=one.user_id, ids=[one.pk], now=NOW)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_nightly_job_removes_what_was_deleted_too_long_ago_with_its_log_and_mails(settings: Any) -> None:
+    settings.ALERT_UNDO = timedelta(days=7)
+    now = timezone.now()
+    one, kept, other = alert("160"), alert("155"), alert("150")
     for each in (one, other):
         Decision.objects.create(alert=each, event_id="evt_1", outcome="mailed", reason="r")
         Notification.objects.create(
-            alert=each,
-            event_id="evt_1",
-            new_price_usd=Decimal(1),
-            threshold_usd=Decimal(2),
-            merchant_name="X",
-            occurred_at=NOW,
+            alert=each, event_id="evt_1", new_price=Decimal(1), target=Decimal(2), merchant_name="X", occurred_at=NOW
         )
-    services.delete_alert(alert=one)
-    services.delete_alert(alert=Alert(pk=one.pk or 0))
-    assert list(Alert.objects.all()) == [other]
+    services.delete_alert(alert=one, now=now - timedelta(days=7, minutes=1))
+    services.delete_alert(alert=kept, now=now - timedelta(days=6))
+    sleeping.purge_deleted(a_run())
+    assert set(Alert.objects.all()) == {kept, other}
     assert [row.alert for row in Decision.objects.all()] == [other]
     assert [row.alert for row in Notification.objects.all()] == [other]
 
@@ -212,9 +251,9 @@ def test_an_alert_that_is_gone_can_be_neither_changed_paused_nor_resumed() -> No
     one = alert("160")
     Alert.objects.filter(pk=one.pk).delete()
     for act in (
-        lambda: services.change_target(alert=one, threshold_usd=Decimal(1)),
-        lambda: services.pause(alert=one),
-        lambda: services.resume(alert=one),
+        lambda: retarget(one, "1"),
+        lambda: services.pause(alert=one, now=NOW),
+        lambda: services.resume(alert=one, now=NOW),
     ):
         with pytest.raises(Alert.DoesNotExist):
             act()
@@ -243,8 +282,8 @@ def test_who_asks_matching_waits_for_whoever_is_changing_the_wines_price(act: st
     one = alert("160", state="paused" if act == "resume" else "armed")
     actions: dict[str, Callable[[], object]] = {
         "create": watch,
-        "change": lambda: services.change_target(alert=one, threshold_usd=Decimal(1)),
-        "resume": lambda: services.resume(alert=one),
+        "change": lambda: retarget(one, "1"),
+        "resume": lambda: services.resume(alert=one, now=NOW),
     }
     held, release = threading.Event(), threading.Event()
 

@@ -32,7 +32,7 @@ def main(wines: int, alerts: int) -> list[str]:
     )
     users = [User.objects.create_user(f"person{n}@bench.example", confirmed=True, name="P") for n in range(100)]
     Alert.objects.bulk_create(
-        Alert(user=users[n % 100], wine_id=f"wn_{n * wines // alerts}", threshold_usd=101, state=Alert.State.ARMED)
+        Alert(user=users[n % 100], wine_id=f"wn_{n * wines // alerts}", target=101, state=Alert.State.ARMED)
         for n in range(alerts)
     )
     made = []

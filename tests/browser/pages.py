@@ -32,7 +32,9 @@ PAGES = [
     At("wine", "/wines/{dear_wine}"),
     At("alerts", "/alerts"),
     At("alert", "/alerts/{alert}"),
+    At("alerts", "/alerts?show=met&sort=nearest"),
     At("alert", "/alerts/{met_alert}"),
+    At("alert-edit", "/alerts/{alert}/edit"),
     At("feeds-described", "/feeds/", STRANGER),
     At("account_signup", "/sign-up", STRANGER),
     At("account_email_verification_sent", "/sign-up/look-into-your-mail", STRANGER),
@@ -72,7 +74,7 @@ NO_PAGES = {
     "a redirect": {"account_set_password", "account_logout"},
     "a file": {"account-data", "cellar-export", "feeds-openapi", "mfa_download_recovery_codes"},
     "by POST only, and back to a page above": {
-        *("alert-target", "alert-pause", "alert-resume", "alert-delete"),
+        *("alert-pause", "alert-resume", "alert-snooze", "alert-delete", "alert-restore", "alerts-bulk", "alerts-undo"),
         *("bottle-consume", "bottle-move", "bottle-remove", "bottle-wine", "bottle-give-back"),
         *("import-apply", "import-undo", "import-discard"),
     },

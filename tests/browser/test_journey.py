@@ -96,21 +96,28 @@ def test_from_signing_up_to_the_end_of_an_alert(visit: Visit, site: Site, script
     me.sees(f"${dropped}")
     me.sees("Mail")
 
-    # Pausing, another target meanwhile, resuming.
+    # No more mail until it rises; then a pause; then another target.
+    me.clicks("until it rises")
+    me.sees("No further mail until the price has risen")
     me.clicks("Pause")
     me.sees("It is paused")
+    me.clicks("Change what it waits for")
     me.page.get_by_label("Target").fill("12.34")
-    me.clicks("Change target")
+    me.clicks("Save")
     me.sees("$12.34")
     me.clicks("Resume")
     me.reloads_until("The price is above your target.")
     me.page.goto("/alerts")
     me.sees("$12.34")
 
-    # The end of it.
+    # Deleted, brought back, and deleted again.
     me.page.goto(alert)
-    me.page.locator("summary", has_text="Delete this alert").click()
-    me.clicks("Delete for good")
+    me.clicks("Delete")
     me.page.wait_for_url("**/alerts")
+    expect(me.page.locator("main")).not_to_contain_text("$12.34")
+    me.clicks("Undo")
+    me.sees("$12.34")
+    me.page.goto(alert)
+    me.clicks("Delete")
     expect(me.page.locator("main")).not_to_contain_text("$12.34")
     assert site.mails_to(me.address)[me.mails :] == [], "no other mail came"

@@ -76,4 +76,4 @@ def test_a_wine_is_watched_without_a_mouse(visit: Visit, site: Site, collectors_
     with page.expect_navigation():
         page.keyboard.press("Enter")
     assert "$55.55" in page.locator("main").inner_text()
-    assert site.ask("SELECT count(*) FROM alerts_alert WHERE threshold_usd = 55.55") == 1
+    assert site.ask("SELECT count(*) FROM alerts_alert WHERE target = 55.55") == 1

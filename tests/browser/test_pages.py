@@ -41,7 +41,7 @@ def facts(site: Site, browser: Any, collectors_cookies: Any) -> dict[str, Any]:
     """What the paths of pages.py name: an alert that waits and one that was met, a bottle, a file that waits."""
     of_dana = "FROM alerts_alert a JOIN accounts_user u ON u.id = a.user_id WHERE u.email = 'demo@winecellar.example'"
     met = site.ask(f"SELECT a.id {of_dana} AND a.wine_id = 'wn_4605'")
-    target = site.ask("SELECT threshold_usd FROM alerts_alert WHERE id = %s", met)
+    target = site.ask("SELECT target FROM alerts_alert WHERE id = %s", met)
     merchant = site.ask("SELECT merchant_id FROM pricing_offer WHERE wine_id = 'wn_4605' ORDER BY price_usd LIMIT 1")
     site.merchant_sends(merchant, "wn_4605", target - 1)
     state = "SELECT state FROM alerts_alert WHERE id = %s"

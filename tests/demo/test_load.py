@@ -98,9 +98,7 @@ def test_every_alert_waits_below_the_price_now_and_is_queued_for_its_first_check
         offers = Offer.objects.filter(wine_id=alert.wine_id)
         if alert.merchant_id:
             offers = offers.filter(merchant_id=alert.merchant_id)
-        assert (
-            Decimal("0.85") * min(o.price_usd for o in offers) < alert.threshold_usd < min(o.price_usd for o in offers)
-        )
+        assert Decimal("0.85") * min(o.price_usd for o in offers) < alert.target < min(o.price_usd for o in offers)
         assert alert.state == Alert.State.PENDING
     assert Delivery.objects.count() == Alert.objects.count()
 

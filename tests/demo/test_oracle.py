@@ -21,6 +21,7 @@ def due(*prices, alerts=None, before=None, superseded=()):
         alerts=alerts or [alert()],
         prices=offers,
         accepted=accepted,
+        further_fall=Decimal("0.25"),
         superseded={DueMail(a, e) for a, e in superseded},
     )
     return [(mail.alert_id, mail.event_id) for mail in mails]
@@ -32,8 +33,13 @@ def test_a_price_at_the_target_is_due_and_one_above_it_is_not():
     assert due((QUENBY, "99.99")) == [(1, "1")]
 
 
-def test_a_further_fall_mails_nothing_more():
+def test_a_small_further_fall_mails_nothing_more():
     assert due((QUENBY, "95"), (QUENBY, "90"), (MARROWBY, "80")) == [(1, "1")]
+
+
+def test_a_fall_by_a_further_step_is_due_whoever_asks_it():
+    assert due((QUENBY, "100"), (QUENBY, "76"), (MARROWBY, "75"), (QUENBY, "60")) == [(1, "1"), (1, "3")]
+    assert due((QUENBY, "100"), (MARROWBY, "50"), (MARROWBY, "60")) == [(1, "1"), (1, "2")]
 
 
 def test_it_watches_again_once_the_price_has_been_above_the_target():

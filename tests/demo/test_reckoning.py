@@ -28,6 +28,7 @@ def reckoned(*, log=(DROP, RISE), mails=(), superseded=(), acknowledged=("evt_1"
         acknowledged=acknowledged,
         log=log,
         superseded=set(superseded),
+        further_fall=Decimal("0.05"),
         mails=mails,
     )
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from jobs import queue
+from jobs import prepared, queue
 from jobs.frontier import Frontier
 from jobs.lanes import claim_from
 from jobs.models import Subscription
@@ -46,10 +46,19 @@ def test_a_claim_takes_at_most_its_batch_whatever_the_planner_does(send: Any, of
     assert first == in_order
 
 
-@pytest.mark.parametrize("how", ["CLAIM_ORDERED", "CLAIM_UNORDERED"])
+@pytest.mark.parametrize(
+    ("how", "generic"),
+    [
+        *(("CLAIM_ORDERED", generic) for generic in (False, True)),
+        *(("CLAIM_UNORDERED", generic) for generic in (False, True)),
+        ("CLAIM_ORDERED_PAST", False),
+        ("CLAIM_UNORDERED_PAST", False),
+    ],
+)
 def test_a_claim_touches_no_more_than_its_window_at_a_hundred_thousand_rows_with_stale_statistics(
-    queue_db: None, how: str
+    queue_db: None, how: str, generic: bool
 ) -> None:
+    """Planned for its parameters, and once for all of them as a prepared one is after its fifth use."""
     subscription = Subscription.objects.get(name="strict")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -64,20 +73,28 @@ def test_a_claim_touches_no_more_than_its_window_at_a_hundred_thousand_rows_with
         # longer way is taken as well.
         cursor.execute("UPDATE jobs_delivery SET lease_token = 1, receive_count = 1 WHERE part = 1 AND key = 'k1'")
         cursor.execute("UPDATE jobs_delivery SET visible_at = 'infinity' WHERE part = 1 AND key = 'k1'")
-        cursor.execute(
-            "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + getattr(queue, how),
-            {
-                "subscription": subscription.pk,
-                "part": 1,
-                "mark": 0,
-                "blocked": [],
-                "window": 1000,
-                "batch": 500,
-                "lease": 30,
-                "company": queue.ALONE,
-            },
-        )
+        parameters = {
+            "subscription": subscription.pk,
+            "part": 1,
+            "mark": 0,
+            "blocked": [],
+            "window": 1000,
+            "batch": 500,
+            "lease": 30,
+            "company": queue.ALONE,
+        }
+        statement = getattr(queue, how)
+        if generic:
+            places = {name: f"${place}" for place, name in enumerate(parameters, start=1)}
+            cursor.execute("PREPARE claim (bigint, int, bigint, text[], int, int, float, int) AS " + statement % places)
+            cursor.execute("BEGIN")
+            cursor.execute(prepared.BY_INDEX)
+            statement = "EXECUTE claim (" + ", ".join(f"%({name})s" for name in parameters) + ")"
+        cursor.execute("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + statement, parameters)
         plan = cursor.fetchone()[0][0]["Plan"]
+        if generic:
+            cursor.execute("COMMIT")
+            cursor.execute("DEALLOCATE claim")
     # The other months are empty and pruned when it runs; only what is full counts.
     full = {"jobs_delivery", f"jobs_message_{timezone.now():%Y_%m}"}
     seen = {id(node): _rows_looked_at(node) for node in _nodes(plan) if node.get("Relation Name", "") in full}

@@ -32,7 +32,7 @@ def in_sql(old: str, new: str, *statements: str) -> Plant:
     return plant
 
 
-CLAIMS = ("CLAIM_ORDERED", "CLAIM_UNORDERED")
+CLAIMS = ("CLAIM_ORDERED", "CLAIM_UNORDERED", "CLAIM_ORDERED_PAST", "CLAIM_UNORDERED_PAST")
 ACKS = ("ACK_RUN", "ACK_RUN_TOLD", "ACK_SOME")
 
 

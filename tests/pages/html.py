@@ -103,7 +103,7 @@ class Page(HTMLParser):
     def _check_policy(self) -> None:
         """What the content security policy would block."""
         for tag, attributes in self.tags:
-            if tag in {"style", "script", "iframe", "object", "embed"}:
+            if tag in {"style", "iframe", "object", "embed"} or (tag == "script" and "src" not in attributes):
                 self.faults.append(f"<{tag}>")
             self.faults += [f"<{tag} {name}>" for name in attributes if name == "style" or name.startswith("on")]
             for name in ("src", "href", "action"):

@@ -46,7 +46,7 @@ def alert_in_every_state() -> list[Alert]:
             event_id=f"evt_{number}",
             outcome=outcome,
             reason="below your target",
-            price_usd=Decimal("154.00") if number else None,
+            price=Decimal("154.00") if number else None,
             merchant_name="Merchant X" if number else "",
         )
     for number, state in enumerate(Notification.State.values):
@@ -54,8 +54,8 @@ def alert_in_every_state() -> list[Alert]:
             alert=alerts[2],
             event_id=f"evt_{number}",
             state=state,
-            new_price_usd=Decimal("154.00"),
-            threshold_usd=Decimal("160.00"),
+            new_price=Decimal("154.00"),
+            target=Decimal("160.00"),
             merchant_name="Merchant X",
             occurred_at=timezone.now(),
             settled_at=None if state == "queued" else timezone.now(),
@@ -80,7 +80,7 @@ def test_the_page_of_somebody_who_watches_is_well_formed(as_alice: Client, path:
 def test_the_page_of_an_alert_is_well_formed_in_every_state(as_alice: Client) -> None:
     for one in alert_in_every_state():
         assert page_of(as_alice.get(f"/alerts/{one.pk}")).faults == []
-        assert page_of(as_alice.post(f"/alerts/{one.pk}/target", {"target": "a"})).faults == []
+        assert page_of(as_alice.post(f"/alerts/{one.pk}/edit", {"target": "a"})).faults == []
 
 
 @pytest.mark.usefixtures("alice")

@@ -59,7 +59,7 @@ def test_a_target_is_stored_pending_with_the_price_then_and_matching_is_asked(
     response = as_alice.post(MONTROSE, {"target": typed, "merchant": ""})
     made = Alert.objects.get()
     assert (made.user, made.wine_id, made.merchant, made.state) == (alice, "wn_4417", None, "pending")
-    assert (made.threshold_usd, made.price_when_created_usd) == (Decimal(stored), Decimal("160.00"))
+    assert (made.target, made.price_when_created) == (Decimal(stored), Decimal("160.00"))
     assert response["Location"] == f"/alerts/{made.pk}"
     message = LoggedMessage.objects.get(type="alert.created")
     assert (message.key, message.body) == ("wn_4417", {"alert_id": made.pk, "wine_id": "wn_4417"})
@@ -81,7 +81,7 @@ def test_the_figure_in_the_message_is_the_settings(as_alice: Client, settings: o
 def test_one_merchant_may_be_chosen_and_the_price_then_is_that_merchants(as_alice: Client) -> None:
     as_alice.post(MONTROSE, {"target": "150", "merchant": "mch_083"})
     made = Alert.objects.get()
-    assert (made.merchant_id, made.price_when_created_usd) == ("mch_083", Decimal("168.00"))
+    assert (made.merchant_id, made.price_when_created) == ("mch_083", Decimal("168.00"))
 
 
 @pytest.mark.parametrize(("typed", "advice"), NOT_A_TARGET.items())
@@ -109,16 +109,16 @@ def test_a_merchant_that_does_not_sell_it_is_refused(as_alice: Client) -> None:
 
 
 def test_fields_that_the_form_does_not_have_are_ignored(as_alice: Client, alice: User) -> None:
-    as_alice.post(MONTROSE, {"target": "150", "state": "fired", "user": "999", "id": "7", "threshold_usd": "1"})
+    as_alice.post(MONTROSE, {"target": "150", "state": "fired", "user": "999", "id": "7", "target_usd": "1"})
     made = Alert.objects.get()
-    assert (made.user, made.state, made.threshold_usd) == (alice, "pending", Decimal("150.00"))
+    assert (made.user, made.state, made.target) == (alice, "pending", Decimal("150.00"))
 
 
 def test_the_same_alert_twice_leads_to_the_first(as_alice: Client) -> None:
     as_alice.post(MONTROSE, {"target": "150"})
     response = as_alice.post(MONTROSE, {"target": "150.00"})
     assert response["Location"] == f"/alerts/{Alert.objects.get().pk}"
-    assert "already watch this wine at this target" in str(list(get_messages(response.wsgi_request))[-1])
+    assert "already watch this wine like that" in str(list(get_messages(response.wsgi_request))[-1])
 
 
 def test_one_alert_too_many_is_refused_in_words(as_alice: Client, settings: object) -> None:
@@ -140,7 +140,7 @@ def test_a_wine_that_is_no_longer_listed_is_refused_in_words(as_alice: Client) -
 
 def test_looking_first_stores_nothing_and_shows_what_the_target_means(as_alice: Client) -> None:
     response = as_alice.post(MONTROSE, {"target": "150", "merchant": "mch_083", "preview": "1"})
-    assert response["Location"] == f"{MONTROSE}?target=150.00&merchant=mch_083#watch"
+    assert response["Location"] == f"{MONTROSE}?target=150&merchant=mch_083#watch"
     assert not Alert.objects.exists()
 
 

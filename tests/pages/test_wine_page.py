@@ -97,13 +97,18 @@ def test_without_a_target_the_page_offers_some_to_start_from(stranger: Client) -
 @pytest.mark.parametrize(
     ("query", "meaning"),
     [
-        ("target=150", "$150.00 6 % below today; seen twice in the last 90 days."),
-        ("target=%24149.00", "$149.00 7 % below today; seen once in the last 90 days."),
-        ("target=20", "$20.00 88 % below today; not seen in the last 90 days."),
+        ("target=150", "$150.00 6 % below today; seen twice in a year."),
+        ("target=%24149.00", "$149.00 7 % below today; seen once in a year."),
+        ("target=20", "$20.00 88 % below today; below the lowest ever seen."),
+        ("target=&kind=percent&percent=10", "$144.00 10 % below today; below the lowest ever seen."),
+        ("kind=low", "A new low ever: the lowest so far is $149.00; you hear of less."),
+        ("kind=low&low_days=15", "A new low of 15 days: the lowest so far is $149.00; you hear of less."),
+        ("kind=low&low_days=5", "A new low of 5 days: the lowest so far is $160.00; you hear of less."),
+        ("kind=back", "Back in stock: Somebody offers it now: you hear when it has gone and is back."),
         ("target=160", "$160.00 The price is already at or below it: you will be told once."),
         ("target=500.5", "$500.50 The price is already at or below it: you will be told once."),
-        ("target=150&merchant=mch_083", "$150.00 11 % below today at La Cave du Pont; seen once in the last 90 days."),
-        ("target=150&merchant=mch_082", "$150.00 6 % below today at Merchant X; seen once in the last 90 days."),
+        ("target=150&merchant=mch_083", "$150.00 11 % below today at La Cave du Pont; seen once in a year."),
+        ("target=150&merchant=mch_082", "$150.00 6 % below today at Merchant X; seen once in a year."),
     ],
 )
 def test_a_target_is_explained_before_it_is_set(stranger: Client, query: str, meaning: str) -> None:
@@ -134,7 +139,10 @@ def test_my_own_target_is_dashed_and_listed_and_nobody_elses(as_alice: Client) -
     text = as_alice.get(MONTROSE).content.decode()
     assert "your target $145.00" in text
     seen = words(as_alice)
-    assert "You watch it at $151.00 Paused You watch it at $145.00 Watching You watch it at $140.00 Watching" in seen
+    assert (
+        "You watch it: $151.00 or less Paused You watch it: $145.00 or less Watching"
+        " You watch it: $140.00 or less Watching"
+    ) in seen
     assert "155" not in seen
 
 
@@ -230,9 +238,10 @@ def test_the_page_takes_a_fixed_number_of_queries(
     for number in range(40):
         asked("99.00", days=number + 0.5, by=merchant("083"), of=wine())
         alert(str(20 + number))
-    with django_assert_num_queries(3):  # the wine, its offers, its history
+    # The wine, the currencies, offers and history: of the chart, and of a year for what the target means.
+    with django_assert_num_queries(6):
         stranger.get(f"{MONTROSE}?target=100&merchant=mch_083")
-    with django_assert_num_queries(3 + 3 + 1):  # the session, who it is, their address, and their alerts
+    with django_assert_num_queries(4 + 3 + 1):  # the session, who it is, their address, and their alerts
         as_alice.get(MONTROSE)
 
 

@@ -69,17 +69,18 @@ def pooled(tmp_path: Path) -> Iterator[tuple[Sandbox, str]]:
     sandbox.destroy()
 
 
-@pytest.mark.parametrize("listen", ["true", "false"])
+@pytest.mark.parametrize(("listen", "prepares"), [("true", "true"), ("false", "false")])
 def test_two_workers_behind_a_transaction_pooler_apply_each_message_once(
-    pooled: tuple[Sandbox, str], processes: Processes, listen: str
+    pooled: tuple[Sandbox, str], processes: Processes, listen: str, prepares: str
 ) -> None:
+    """Also where somebody forgot to say that there is one: what it cannot carry is found out and given up."""
     sandbox, url = pooled
     for _ in range(2):
         process = processes.start(
             "manage.py",
             "run_worker",
             "strict",
-            **{**sandbox.environment, "DATABASE_URL": url, "WORKER_LISTEN": listen},
+            **{**sandbox.environment, "DATABASE_URL": url, "WORKER_LISTEN": listen, "WORKER_PREPARES": prepares},
         )
         wait_until(lambda process=process: "worker.started" in processes.log(process), what="the worker starts")
     acknowledged: list[str] = []

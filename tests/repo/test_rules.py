@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from jobs.alarms import rules as alarms
+from jobs.dead_letters.acts import ACTS
 from jobs.schedule.rules import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ["winecellar", "alerts", "pricing", "jobs"]
 # The only modules that speak SQL to the queue's tables.
-QUEUE_SQL = {"jobs/queue.py", "jobs/catalog.py"}
+QUEUE_SQL = {"jobs/queue.py", "jobs/catalog.py", "jobs/dead_letters/store.py"}
 
 
 def modules() -> Iterator[Path]:
@@ -21,7 +22,7 @@ def modules() -> Iterator[Path]:
         yield from (path for path in (ROOT / folder).rglob("*.py") if "migrations" not in path.parts)
 
 
-def test_only_two_modules_speak_sql_to_the_queues_tables() -> None:
+def test_only_three_modules_speak_sql_to_the_queues_tables() -> None:
     speaks = re.compile(
         r"\b(INTO|FROM|UPDATE|JOIN|TABLE)\s+(jobs_(message|delivery|deadletter|subscription)|processed_messages)\b"
     )
@@ -52,6 +53,7 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
         *(f"pricing/catalogues/{name}.py" for name in ("columns", "delimited", "xml_rows", "google", "wine_searcher")),
         *(f"pricing/catalogues/{name}.py" for name in ("vivino", "sniff", "sales", "reading", "numbers", "prices")),
         *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
+        *(f"jobs/dead_letters/{name}.py" for name in ("rules", "fingerprint", "selection", "schema_diff", "events")),
         *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
     ],
 )
@@ -79,6 +81,11 @@ def test_every_alarm_has_a_paragraph_for_operators_and_every_outcome_its_meaning
     text = (ROOT / "docs/schedule.md").read_text()
     for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS):
         assert f"`{alarm}`" in text, alarm
+    runbook = (ROOT / "docs/runbooks/dead-letters.md").read_text()
+    for alarm in alarms.LETTER_ALARMS:
+        assert f"`{alarm}`" in runbook, alarm
+    for act in ACTS:
+        assert f"dead_letters {act}" in runbook, act
     for outcome in Outcome:
         assert f"| {outcome.value}" in text, outcome
 

@@ -47,6 +47,11 @@ def _compose(row: AccountMail) -> EmailMultiAlternatives:
     return mail
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a command that names nothing."""
+    _mail_id(message)
+
+
 def _mail_id(message: Message) -> int:
     value = message.body.get("account_mail_id")
     if not isinstance(value, int):

@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Min
 
-from alerts.services import create_alert
+from alerts.services import Wish, create_alert
 from jobs.messages import new_event_id
 from pricing.models import Merchant, Offer, PriceHistory, Wine
 from winecellar.demo import catalogue
@@ -150,8 +150,10 @@ def _add_people(now: datetime) -> tuple[int, int]:
             create_alert(
                 user=user,
                 wine=Wine.objects.get(pk=watch.wine_id),
-                merchant=Merchant.objects.get(pk=watch.merchant_id) if watch.merchant_id else None,
-                threshold_usd=_target(watch),
+                wish=Wish(
+                    target=_target(watch),
+                    merchant=Merchant.objects.get(pk=watch.merchant_id) if watch.merchant_id else None,
+                ),
                 now=now,
             )
             alerts += 1

@@ -1,8 +1,9 @@
 """Which mails are due: an independent model of the alerts, to hold the system against. Pure, imports no Django.
 
 It knows only what the pages promise: an alert mails when a price at or below its target arrives while it is watching,
-then is silent until no price that it listens to is at or below the target any more, be it dearer or withdrawn. An offer
-that comes back as it was mails too, unless the last mail was about just that. Called by summary.py.
+then is silent until no price that it listens to is at or below the target any more, be it dearer or withdrawn, or one
+has fallen a further step below the last that was mailed. An offer that comes back as it was mails too, unless the last
+mail was about just that. The demo has no cooldown. Called by reckoning.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class WatchedAlert:
     id: int
     wine_id: str
     merchant_id: str | None
-    threshold_usd: Decimal
+    target: Decimal
     watching: bool
     told: tuple[str, Decimal] | None = None
 
@@ -58,13 +59,14 @@ def due_mails(
     alerts: Iterable[WatchedAlert],
     prices: Prices,
     accepted: Iterable[AcceptedPrice],
+    further_fall: Decimal,
     superseded: Collection[DueMail] = (),
 ) -> list[DueMail]:
     """The mails that these prices, accepted in this order, make due.
 
     `prices` are the offers before the first of them. `superseded` are the (alert, event) that the system says it
     looked at too late; that is believed only where a newer price of the same offer was accepted, and such an event
-    leaves the alert as it was.
+    leaves the alert as it was. `further_fall` is the part of a mailed price by which another has to be lower.
     """
     events = list(accepted)
     replaced = _replaced(events)
@@ -87,14 +89,18 @@ def due_mails(
             mail = DueMail(alert.id, event.event_id)
             if not alert.listens_to(event.merchant_id) or mail in excused:
                 continue
-            if watching[alert.id] and event.price_usd is not None and event.price_usd <= alert.threshold_usd:
+            price = event.price_usd
+            if watching[alert.id] and price is not None and price <= alert.target:
                 watching[alert.id] = False
-                said = (event.merchant_id, event.price_usd)
+                said = (event.merchant_id, price)
                 if not (event.is_return and told[alert.id] == said):
                     due.append(mail)
                     told[alert.id] = said
-            elif not watching[alert.id]:
-                watching[alert.id] = not _is_met(alert, now)
+            elif not watching[alert.id] and not _is_met(alert, now):
+                watching[alert.id] = True
+            elif not watching[alert.id] and price is not None and _is_further(price, told[alert.id], further_fall):
+                due.append(mail)
+                told[alert.id] = (event.merchant_id, price)
     return due
 
 
@@ -110,9 +116,13 @@ def _replaced(events: Iterable[AcceptedPrice]) -> set[str]:
     return replaced
 
 
+def _is_further(price: Decimal, told: tuple[str, Decimal] | None, fall: Decimal) -> bool:
+    return told is not None and price <= told[1] * (1 - fall)
+
+
 def _is_met(alert: WatchedAlert, prices: Prices) -> bool:
     return any(
-        price <= alert.threshold_usd
+        price <= alert.target
         for (wine_id, merchant_id), price in prices.items()
         if wine_id == alert.wine_id and alert.listens_to(merchant_id)
     )

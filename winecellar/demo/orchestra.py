@@ -189,6 +189,7 @@ class Demo:
             acknowledged=accepted,
             log=standing.prices_in_log(before.at),
             superseded=standing.superseded_since(before.at, [alert.id for alert in alerts]),
+            further_fall=settings.ALERT_FURTHER_FALL,
             mails=self._mails,
         )
         self._say()

@@ -40,6 +40,7 @@ def reckon(
     acknowledged: Collection[str],
     log: Sequence[AcceptedPrice],
     superseded: Collection[DueMail],
+    further_fall: Decimal,
     mails: Sequence[MailTaken],
 ) -> Reckoning:
     """Compare the mails taken with those due for `alerts`, which nobody else has touched meanwhile.
@@ -47,7 +48,7 @@ def reckon(
     acknowledged  the event ids that the feed's 202 named
     log           every price change published, in order, those of other senders included
     """
-    due = due_mails(alerts=alerts, prices=prices, accepted=log, superseded=superseded)
+    due = due_mails(alerts=alerts, prices=prices, accepted=log, superseded=superseded, further_fall=further_fall)
     published = {price.event_id for price in log}
     ours = {alert.id for alert in alerts}
     taken = Counter(

@@ -12,12 +12,13 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from alerts.events import ALERT_CREATED
 from alerts.models import Alert, Decision, Notification
 from jobs import queue
 from jobs.models import DeadLetter, LoggedMessage, Process, ProcessedMessage
+from pricing.contract import PRICE_CURRENCY
 from pricing.events import OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED
 from pricing.models import Merchant, Offer
 from winecellar.demo import catalogue
@@ -39,8 +40,13 @@ class Standing:
 
 
 def standing_now() -> Standing:
-    """Read the offers and the alerts that listen. Call it when the queues are empty, else it is half a truth."""
-    alerts = list(Alert.objects.exclude(state=Alert.State.PAUSED).select_related("user", "wine"))
+    """Read the offers and the alerts that listen. Call it when the queues are empty, else it is half a truth.
+
+    Those that wait for something else than a price in dollars, or sleep, are beyond the oracle and left out.
+    """
+    plain = _listening().filter(target__isnull=False, currency=PRICE_CURRENCY, expires_at__isnull=True)
+    awake = plain.filter(snoozed_until__isnull=True, snoozed_until_rise=False)
+    alerts = list(awake.select_related("user", "wine"))
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (at,) = cursor.fetchone()
@@ -49,9 +55,7 @@ def standing_now() -> Standing:
         at=at,
         prices={(o.wine_id, o.merchant_id): o.price_usd for o in Offer.objects.filter(withdrawn_at__isnull=True)},
         alerts=[_watched(alert, told.get(alert.pk)) for alert in alerts],
-        owners={
-            a.pk: f"{a.user.get_short_name()}’s alert on {a.wine.full_name} at ${a.threshold_usd:,.2f}" for a in alerts
-        },
+        owners={a.pk: f"{a.user.get_short_name()}’s alert on {a.wine.full_name} at ${a.target:,.2f}" for a in alerts},
     )
 
 
@@ -59,7 +63,7 @@ def untouched_alerts(before: Standing) -> list[WatchedAlert]:
     """The alerts that nobody has deleted, paused, resumed or changed since: for the others anything may be right."""
     checked_anew = LoggedMessage.objects.filter(published_at__gte=before.at, type=ALERT_CREATED)
     touched = {body["alert_id"] for body in checked_anew.values_list("body", flat=True)}
-    there = set(Alert.objects.exclude(state=Alert.State.PAUSED).values_list("pk", flat=True))
+    there = set(_listening().filter(snoozed_until__isnull=True, snoozed_until_rise=False).values_list("pk", flat=True))
     return [alert for alert in before.alerts if alert.id in there - touched]
 
 
@@ -133,11 +137,15 @@ def wine_names() -> dict[str, str]:
     return {wine.id: f"{wine.name} {wine.vintage or 'NV'}" for wine in catalogue.wines()}
 
 
+def _listening() -> QuerySet[Alert]:
+    return Alert.live.exclude(state=Alert.State.PAUSED)
+
+
 def _last_mails() -> dict[int, tuple[str, Decimal]]:
     """Merchant and price of each alert's last mail."""
     ids = dict(Merchant.objects.values_list("name", "pk"))
     newest = Notification.objects.order_by("alert_id", "-id").distinct("alert_id")
-    return {mail.alert_id: (ids.get(mail.merchant_name, ""), mail.new_price_usd) for mail in newest}
+    return {mail.alert_id: (ids.get(mail.merchant_name, ""), mail.new_price) for mail in newest}
 
 
 def _watched(alert: Alert, told: tuple[str, Decimal] | None) -> WatchedAlert:
@@ -145,7 +153,7 @@ def _watched(alert: Alert, told: tuple[str, Decimal] | None) -> WatchedAlert:
         id=alert.pk,
         wine_id=alert.wine_id,
         merchant_id=alert.merchant_id,
-        threshold_usd=alert.threshold_usd,
+        target=alert.target or Decimal(0),
         watching=alert.state == Alert.State.ARMED,
         told=told,
     )

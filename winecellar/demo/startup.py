@@ -63,6 +63,8 @@ def start_site(*, port: int, children: Children, waiting: Waiting, say: Callable
         "LOG_LEVEL": "INFO",
         # Its operator's password stands on the screen, and a demo that needs a phone is none.
         "STAFF_NEED_SECOND_FACTOR": "false",
+        # Its market does in a minute what another does in a month.
+        "ALERT_COOLDOWN_MINUTES": "0",
     }
     web = children.start("web server", _gunicorn(port), environment)
     worker = children.start("worker", ["manage.py", "run_worker"], environment)

@@ -35,9 +35,9 @@ def bury(name: str, age: timedelta) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body, attributes,"
-            " cause, error_class, reason, traceback, failures, receive_count, published_at, dead_lettered_at)"
-            " VALUES (%s, 1, 'e', 't', 'k', '{}', '{}', 'permanent', 'E', 'r', '', '[]', 1, now(), %s)",
-            [name, store.now() - age],
+            " cause, error_class, reason, traceback, failures, receive_count, published_at, dead_lettered_at,"
+            " waits_from) VALUES (%s, 1, 'e', 't', 'k', '{}', '{}', 'permanent', 'E', 'r', '', '[]', 1, now(), %s, %s)",
+            [name, store.now() - age, store.now() - age],
         )
 
 

@@ -20,6 +20,7 @@ LIMITS = Limits(
     letters_page_after=15 * M,
     letters_kept=14 * D,
     letters_warn_expiry=2 * D,
+    letters_decide_within=5,
 )
 WELL = JobFacts(
     name="nightly",
@@ -95,6 +96,7 @@ def test_a_process_that_is_silent_or_does_not_run(beats: dict[str, datetime], ex
 
 
 W, U, E = "dead-letters-waiting", "dead-letters-undecided", "dead-letters-expiring"
+V = "dead-letters-overdue"
 
 
 @pytest.mark.parametrize(
@@ -104,17 +106,20 @@ W, U, E = "dead-letters-waiting", "dead-letters-undecided", "dead-letters-expiri
         (5 * M, [W]),
         (15 * M, [W]),
         (15 * M + S, [W, U]),
-        (12 * D, [W, U]),
-        (12 * D + S, [W, U, E]),
+        (8 * D + 5 * H, [W, U]),  # since the Saturday before last: five business days
+        (8 * D + 5 * H + S, [W, U, V]),  # and a second of a Friday
+        (12 * D, [W, U, V]),
+        (12 * D + S, [W, U, V, E]),
     ],
 )
 def test_dead_letters_warn_at_five_minutes_page_after_fifteen_and_warn_two_days_before_they_go(
     age: timedelta, expected: list[str]
 ) -> None:
-    found = list(rules.judge_letters([LetterFacts("mails", 3, NOW - age)], NOW, LIMITS))
+    found = list(rules.judge_letters([LetterFacts("mails", 3, NOW - age, NOW - age)], NOW, LIMITS))
     assert [c.alarm for c in found] == expected
-    assert [c.severity for c in found] == [{W: "warn", U: "page", E: "warn"}[alarm] for alarm in expected]
-    assert all(c.subject == "mails" and "3 dead letters" in c.summary for c in found)
+    assert [c.severity for c in found] == [{W: "warn", U: "page", V: "page", E: "warn"}[alarm] for alarm in expected]
+    assert all(c.subject == "mails" for c in found)
+    assert all("3 dead letters" in c.summary for c in found if c.alarm != E)
 
 
 SUSPECTED = Known(since=NOW - 2 * M, last_true_at=NOW - S, opened=False)
