@@ -100,7 +100,8 @@ class WatchForm(forms.Form):
         **options: Any,
     ) -> None:
         known = _as_form(alert) if alert else {}
-        super().__init__(*args, initial={**known, **options.pop("initial", {})}, **options)
+        options["initial"] = {**known, **options.get("initial", {})}
+        super().__init__(*args, **options)
         self.alert, self.today = alert, today
         offers = list(offers)
         merchants = {offer.merchant_id: offer.merchant_name for offer in offers}

@@ -30,7 +30,7 @@ Mail = tuple[str, Decimal]  # from whom, and at what price
 
 def check(message: Message) -> None:
     """Raises PermanentError for a message that `match` would refuse."""
-    _parse(message)
+    scenes.parse(message)
 
 
 def match(messages: Sequence[Message]) -> None:

@@ -1,5 +1,6 @@
 """A wine's page, on which it is watched, and the alerts of whoever is signed in. Another person's alert is a 404."""
 
+from datetime import timedelta
 from decimal import Decimal
 from urllib.parse import urlencode
 
@@ -19,11 +20,13 @@ from alerts.forms import WatchForm, as_query
 from alerts.meaning import known_currencies, meaning_of
 from alerts.models import Alert
 from alerts.selectors import SHOWN, SORTS, AlertView, alerts_on_wine, get_alert, list_alerts, log_of
+from pricing.analytics import standing
 from pricing.chart import draw
+from pricing.charts import RANGES, Line, daily_line, range_of
 from pricing.contract import PRICE_CURRENCY
 from pricing.models import Wine
 from pricing.selectors import WEEK, WinePrices, cheapest_offers, wine_prices
-from pricing.timeline import meaning_of_target, price_at, suggested_targets
+from pricing.timeline import best_price_steps, meaning_of_target, price_at, suggested_targets
 
 UNDO = "undo-alerts"  # in the session: what was done last, so that it can be undone
 LONGEST_ID = 18  # digits of a bigint that is certain to be one
@@ -71,6 +74,8 @@ def _watch(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm
 def _wine_response(request: HttpRequest, wine: Wine, prices: WinePrices, form: WatchForm) -> HttpResponse:
     steps = prices.steps()
     names = prices.merchant_names
+    chosen = range_of(request.GET.get("range", ""))
+    line = daily_line(wine.pk, chosen, now=prices.until) if chosen.by_day else _line(prices, chosen.days)
     mine = alerts_on_wine(user_id=request.user.pk, wine_id=wine.pk, confirmed=is_confirmed(request), now=timezone.now())
     meaning = meaning_of(form.wish(), wine.pk, prices) if form.is_bound and form.is_valid() else None
     dashed = meaning.target_usd if meaning else None
@@ -84,10 +89,13 @@ def _wine_response(request: HttpRequest, wine: Wine, prices: WinePrices, form: W
         "meaning": meaning,
         "suggestions": [meaning_of_target(steps, target) for target in suggested_targets(steps)],
         "overall": meaning_of_target(steps, Decimal(0)),
-        "chart": draw(steps, since=prices.since, until=prices.until, target=dashed) if steps else None,
+        "standing": standing([wine.pk], now=prices.until)[wine.pk],
+        "range": chosen,
+        "ranges": RANGES,
+        "chart": draw(line.steps, since=line.since, until=line.until, target=dashed) if line.steps else None,
         "dashed": dashed,
-        "rows": [(step, names.get(step.merchant_id, step.merchant_id)) for step in reversed(steps[-TABLE_LENGTH:])],
-        "changes": len(steps),
+        "rows": [(s, names.get(s.merchant_id, s.merchant_id)) for s in reversed(line.steps[-TABLE_LENGTH:])],
+        "changes": len(line.steps),
     }
     return render(request, "wines/detail.html", context)
 
@@ -95,6 +103,12 @@ def _wine_response(request: HttpRequest, wine: Wine, prices: WinePrices, form: W
 def _is_dashed(alert: Alert) -> bool:
     """The chart is in dollars."""
     return alert.state != Alert.State.PAUSED and alert.target is not None and alert.currency == PRICE_CURRENCY
+
+
+def _line(prices: WinePrices, days: int | None) -> Line:
+    """A range that is within what was read anyway."""
+    since = max(prices.since, prices.until - timedelta(days=days or 0))
+    return Line(best_price_steps(prices.observations, since=since, until=prices.until), since, prices.until)
 
 
 # --- My alerts -------------------------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             "Dead letters",
             groups=[(group, sparkline(group.spark)) for group in found],
             everything=everything,
+            more=len(found) == selectors.MOST_GROUPS,
             now=now,
             redrives=Redrive.objects.filter(ended_at=None)[:20],
         )

@@ -34,8 +34,7 @@ class _PreparingCursor(psycopg.Cursor[Any]):
         try:
             with self.connection.pipeline():
                 psycopg.Cursor(self.connection).execute(BY_INDEX, prepare=True)
-                super().execute(query, params, prepare=True, **kwargs)
-            return self
+                return super().execute(query, params, prepare=True, **kwargs)
         except (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement) as error:
             _Ours.possible = False
             log.warning("statements.not_prepared", reason="this session is shared by others, as by a pooler")

@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs.admin import ReadOnlyAdmin
-from pricing import admin_catalogues, admin_credentials, admin_listings, admin_received, codes, holds
+from pricing import admin_catalogues, admin_credentials, admin_listings, admin_received, codes, holds, wines
 from pricing.models import Availability, ExchangeRate, HeldPrice, Merchant, Offer, PriceHistory, Wine
 from pricing.rules import Verdict
 from pricing.services import UnknownWineError
@@ -65,6 +65,10 @@ class WineAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Wine | None = None) -> tuple[str, ...]:
         return ("id", "created_at") if obj else ("created_at",)
+
+    def save_model(self, request: HttpRequest, obj: Wine, form: forms.ModelForm, change: bool) -> None:  # type: ignore[type-arg]
+        super().save_model(request, obj, form, change)
+        wines.describe(wines=[obj], now=timezone.now())
 
 
 @admin.register(Offer)

@@ -17,6 +17,7 @@ WIDTH = 1000  # units of the stretched box
 HEIGHT = 220  # pixels of the plot; room for the dates lies below it
 HEADROOM = Decimal("0.16")  # of the range of prices, above and below: labels stand there
 GRID_LINES = 5
+MOST_DATES = 4  # under the line: as many labels as a phone has room for
 CLEARANCE = 15  # pixels between two labels in one place
 EDGE = 22  # per cent from an end within which a label is aligned to that end: half of one on a phone
 
@@ -180,12 +181,11 @@ def _distance(target: Decimal, steps: Sequence[Step]) -> Decimal:
 
 
 def _months(scale: _Scale, since: datetime, until: datetime) -> list[DateTick]:
-    """The first of each month, but for those whose label would hang over an end."""
-    ticks = []
+    """The first of each month, or of every so many, but for those whose label would hang over an end."""
+    firsts = []
     at = since.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     while at < until:
         at = (at + timedelta(days=32)).replace(day=1)
-        x = scale.x(at)
-        if 5 <= x <= 95:
-            ticks.append(DateTick(x, at))
-    return ticks
+        if 5 <= scale.x(at) <= 95:
+            firsts.append(DateTick(scale.x(at), at))
+    return firsts[:: -(-len(firsts) // MOST_DATES) or 1]

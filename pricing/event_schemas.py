@@ -17,6 +17,7 @@ from pricing.events import (
     OFFER_WITHDRAWN,
     PRICE_CHANGED,
     REFRESH_CATALOGUE,
+    WINE_DESCRIBED,
 )
 
 Schema = dict[str, Any]
@@ -135,6 +136,18 @@ SCHEMAS: dict[str, Schema] = {
         price_event_id=convenience(
             f"The `{PRICE_CHANGED}` that told of the price, if it is another than before.", type="string", minLength=1
         ),
+    ),
+    WINE_DESCRIBED: event(
+        WINE_DESCRIBED,
+        "1.0",
+        "A wine was entered, or what is said of it changed; also that it is no longer listed.",
+        {
+            "event_id": _EVENT_ID,
+            "wine_id": _WINE_ID,
+            "occurred_at": contract("When.", type="string", pattern=TIME_PATTERN),
+            "type": convenience("As the message's own type.", const=WINE_DESCRIBED),
+            "wine_name": convenience("As we write it now.", type="string"),
+        },
     ),
     REFRESH_CATALOGUE: event(
         REFRESH_CATALOGUE,

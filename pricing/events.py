@@ -24,6 +24,8 @@ PRICE_CHANGED = "wine.price_changed"
 LATE_PRICE_OBSERVED = "wine.late_price_observed"
 OFFER_WITHDRAWN = "wine.offer_withdrawn"
 OFFER_RETURNED = "wine.offer_returned"
+# A wine was entered, or what is said of it changed: its name, its vintage, that it is retired.
+WINE_DESCRIBED = "wine.described"
 # A command: a merchant's catalogue file is to be taken, or gone on with. Body: file_id.
 REFRESH_CATALOGUE = "refresh_catalogue"
 
@@ -54,7 +56,7 @@ class PriceChanged:
         body = {
             "event_id": self.event_id,
             "type": type_,
-            "occurred_at": _written(self.occurred_at),
+            "occurred_at": written(self.occurred_at),
             "wine_id": self.wine_id,
             "wine_name": self.wine_name,
             "merchant_id": self.merchant_id,
@@ -119,7 +121,7 @@ class AvailabilityChanged:
         body = {
             "event_id": self.event_id,
             "type": self.type,
-            "occurred_at": _written(self.occurred_at),
+            "occurred_at": written(self.occurred_at),
             "wine_id": self.wine_id,
             "wine_name": self.wine_name,
             "merchant_id": self.merchant_id,
@@ -160,7 +162,7 @@ class AvailabilityChanged:
         )
 
 
-def _written(at: datetime) -> str:
+def written(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

@@ -14,6 +14,7 @@ from pricing import lookups
 from pricing.catalogue_models import CatalogueFile, CataloguePiece, CatalogueRemark, CatalogueSettings
 from pricing.contract import CURRENCIES
 from pricing.matching import By
+from pricing.projection_models import DailyPrice, SearchWord, WineDocument
 
 __all__ = [
     "Availability",
@@ -21,6 +22,7 @@ __all__ = [
     "CataloguePiece",
     "CatalogueRemark",
     "CatalogueSettings",
+    "DailyPrice",
     "ExchangeRate",
     "FeedAnswer",
     "FeedKey",
@@ -32,8 +34,10 @@ __all__ = [
     "Offer",
     "PriceHistory",
     "RawBody",
+    "SearchWord",
     "SigningSecret",
     "Wine",
+    "WineDocument",
     "lookups",
 ]
 

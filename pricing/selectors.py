@@ -6,19 +6,13 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.core.paginator import Page, Paginator
-from django.db.models import CharField, F, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Cast, Coalesce, Concat
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Value
 
-from pricing.folding import Folded, fold
 from pricing.models import Availability, Offer, PriceHistory, Wine
 from pricing.timeline import Observation, Step, best_price_steps
 
-PAGE_SIZE = 24
 CHART_PERIOD = timedelta(days=90)
 WEEK = timedelta(days=7)
-LONGEST_SEARCH = 200  # letters of a search that are looked at
-MOST_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +68,16 @@ class WinePrices:
         return best_price_steps(chosen, since=self.since, until=self.until)
 
 
-def list_wines(*, search: str, page: int, now: datetime) -> tuple[Page[Wine], list[ListedWine]]:
-    """A page of the wines that hold every word of `search`, with their best prices now and a week ago: 3 queries.
-
-    A page number outside the list gives the nearest page there is.
-    """
-    paginator = Paginator(_search(search), PAGE_SIZE)
-    found = paginator.page(min(max(page, 1), paginator.num_pages))
-    wines = list(found)
-    offers = current_offers([wine.id for wine in wines], earlier=now - WEEK) if wines else []
-    return found, [_listed(wine, [offer for offer in offers if offer.wine_id == wine.id]) for wine in wines]
+def list_wines(wine_ids: Sequence[str], *, now: datetime) -> list[ListedWine]:
+    """These wines, in this order, with their best prices now and a week ago: 2 queries."""
+    wines = Wine.objects.in_bulk(wine_ids)
+    offers = current_offers(wine_ids, earlier=now - WEEK) if wine_ids else []
+    listed = (wines[wine_id] for wine_id in wine_ids if wine_id in wines)
+    return [_listed(wine, [offer for offer in offers if offer.wine_id == wine.id]) for wine in listed]
 
 
 def wine_prices(wine_id: str, *, now: datetime, period: timedelta = CHART_PERIOD) -> WinePrices:
-    """Offers and observations of the last 90 days: 2 queries. A late arrival is no price anybody could buy at."""
+    """Offers and observations of a period, 90 days by default: 2 queries. A late arrival is no price to buy at."""
     since = now - period
     offers = _offers([wine_id], earlier=since)
     observations = [
@@ -168,17 +158,3 @@ def _current(offer: Offer, earlier_price_usd: Decimal | None) -> CurrentOffer:
 def _listed(wine: Wine, offers: list[CurrentOffer]) -> ListedWine:
     week_ago = [offer.earlier_price_usd for offer in offers if offer.earlier_price_usd is not None]
     return ListedWine(wine, offers[0] if offers else None, min(week_ago, default=None))
-
-
-def _search(text: str) -> QuerySet[Wine]:
-    wines = Wine.objects.filter(retired_at=None).order_by("name", F("vintage").asc(nulls_first=True), "size_ml", "id")
-    words = fold(text[:LONGEST_SEARCH]).split()[:MOST_WORDS]
-    if not words:
-        return wines
-    vintage = Coalesce(Cast("vintage", CharField()), Value("NV"))
-    parts = ("name", "producer", "region", "country", vintage)
-    spaced = [part for pair in zip(parts, [Value(" ")] * len(parts), strict=True) for part in pair]
-    wines = wines.annotate(text=Folded(Concat(*spaced, output_field=CharField())))
-    for word in words:
-        wines = wines.filter(text__contains=word)
-    return wines

@@ -8,9 +8,16 @@ from jobs.dead_letters import redrive
 from jobs.dead_letters.events import RUN_REDRIVE
 from jobs.smtp import hand_over
 from jobs.subscriptions import External, Route
-from pricing import history
+from pricing import analytics, history, search_index
 from pricing.catalogues import turns
-from pricing.events import LATE_PRICE_OBSERVED, OFFER_RETURNED, OFFER_WITHDRAWN, PRICE_CHANGED, REFRESH_CATALOGUE
+from pricing.events import (
+    LATE_PRICE_OBSERVED,
+    OFFER_RETURNED,
+    OFFER_WITHDRAWN,
+    PRICE_CHANGED,
+    REFRESH_CATALOGUE,
+    WINE_DESCRIBED,
+)
 from winecellar.accounts import delivery
 from winecellar.accounts.events import ADDRESS_CONFIRMED, SEND_ACCOUNT_EMAIL
 
@@ -32,6 +39,22 @@ ROUTES = [
         ordered=True,
         batch=200,
         check=matching.check,
+    ),
+    # What is searched: wines, and what they cost. In order, so that the last of a wine's messages sees its last price.
+    Route(
+        "search-index",
+        (WINE_DESCRIBED, PRICE_CHANGED, OFFER_WITHDRAWN, OFFER_RETURNED),
+        search_index.index,
+        ordered=True,
+        batch=500,
+    ),
+    # Prices by the day, for charts and figures over months. In order, so that a day's low and high are what they were.
+    Route(
+        "analytics-rollup",
+        (PRICE_CHANGED, OFFER_WITHDRAWN, OFFER_RETURNED),
+        analytics.enter,
+        ordered=True,
+        batch=500,
     ),
     # Sends the mails. Each stands for itself, so none waits for another.
     Route(

@@ -341,7 +341,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "alerts"
-LOGOUT_REDIRECT_URL = "wines"
+LOGOUT_REDIRECT_URL = "home"
 SESSION_ENGINE = "winecellar.accounts.sessions"
 # What counts attempts must be one for all processes and hosts, and we have Postgres only.
 CACHES = {"default": {"BACKEND": "winecellar.accounts.cache.SharedCache"}}

@@ -3,9 +3,12 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from winecellar.home import home
+
 handler429 = "winecellar.accounts.views.too_many"  # allauth asks for it by this name
 
 urlpatterns = [
+    path("", home, name="home"),
     path("", include("pricing.urls")),
     path("", include("alerts.urls")),
     path("", include("winecellar.accounts.urls")),

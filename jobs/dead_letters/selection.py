@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
+from jobs.words import utc
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -66,7 +68,8 @@ class Selection:
             return f"{'letters' if len(self.ids) > 1 else 'letter'} {shown}" + (
                 f" and {len(self.ids) - 10} more" if len(self.ids) > 10 else ""
             )
-        told = [f"{name} {value}" for name, value in self.as_query().items() if name != "up_to"]
+        told = [f"{name} {value}" for name, value in self.as_query().items() if name not in ("since", "until", "up_to")]
+        told += [f"{name} {utc(at)}" for name, at in (("since", self.since), ("until", self.until)) if at]
         return "all like this: " + (", ".join(told) or "every letter")
 
 

@@ -19,7 +19,7 @@ from jobs.dead_letters.models import AuditEntry, DeadLetter
 from jobs.dead_letters.schema_diff import Field, compare, shown
 from jobs.dead_letters.selection import Selection, siblings
 
-MOST_GROUPS = 200
+MOST_GROUPS = 50  # kinds on the first page, those seen last
 SPARK_HOURS = 24
 
 
@@ -44,9 +44,10 @@ class Group:
         return {**vars(self), "first": self.first.isoformat(), "last": self.last.isoformat()}
 
 
-def groups(*, open_only: bool = True, subscription: str = "", now: datetime) -> list[Group]:
+def groups(*, open_only: bool = True, now: datetime) -> list[Group]:
     """The kinds of letters, those seen last first; from the tally, so that it costs the same for a million."""
-    rows = store.groups(open_only=open_only, subscription=subscription, most=MOST_GROUPS)
+    since = now - timedelta(hours=SPARK_HOURS)
+    rows = store.groups(open_only=open_only, most=MOST_GROUPS, since=since)
     return [Group(row[0], row[1], row[2], row[3], row[4] or [], _spark(row[5], now), *row[6:]) for row in rows]
 
 

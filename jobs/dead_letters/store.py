@@ -117,31 +117,41 @@ def page_statement(selection: Selection, before: tuple[datetime, int] | None) ->
     return PAGE.format(served=" AND ".join(served) or "true", sought=" AND ".join(sought) or "true"), parameters
 
 
-# From the tally alone, and each kind's latest letter: a million letters are a few thousand rows of it.
+# From the tally, and each kind's first and latest letter: a million letters are some thousand rows of it. Only those
+# kinds that are shown are looked at closer.
 GROUPS = """
-SELECT g.*, l.subscription_name, l.message_type, l.error_class, l.reason, l.dead_lettered_at, f.dead_lettered_at
-FROM (
-    SELECT fingerprint, sum(letters)::int, sum(waiting)::int, count(DISTINCT origin) FILTER (WHERE origin <> ''),
-           (array_agg(DISTINCT origin) FILTER (WHERE origin <> ''))[1:3],
-           jsonb_agg(jsonb_build_array(extract(epoch FROM hour)::bigint, letters))::text, max(hour) AS newest
-    FROM jobs_deadletter_tally
-    WHERE %(subscription)s IN ('', (SELECT d.subscription_name FROM jobs_deadletter d
-                                    WHERE d.fingerprint = jobs_deadletter_tally.fingerprint LIMIT 1))
-    GROUP BY fingerprint HAVING NOT %(open)s OR sum(waiting) > 0
+WITH kind AS MATERIALIZED (
+    SELECT fingerprint, sum(letters)::int AS letters, sum(waiting)::int AS waiting
+    FROM jobs_deadletter_tally GROUP BY fingerprint HAVING NOT %(open)s OR sum(waiting) > 0
     ORDER BY max(hour) DESC, fingerprint LIMIT %(most)s
-) g
-CROSS JOIN LATERAL (SELECT * FROM jobs_deadletter d WHERE d.fingerprint = g.fingerprint
-                    ORDER BY dead_lettered_at DESC, id DESC LIMIT 1) l
-CROSS JOIN LATERAL (SELECT dead_lettered_at FROM jobs_deadletter d WHERE d.fingerprint = g.fingerprint
-                    ORDER BY dead_lettered_at, id LIMIT 1) f
-ORDER BY l.dead_lettered_at DESC
+)
+SELECT kind.fingerprint, kind.letters, kind.waiting, origin.count, origin.some, hour.counts,
+       last.subscription_name, last.message_type, last.error_class, last.reason, last.dead_lettered_at,
+       first.dead_lettered_at
+FROM kind
+CROSS JOIN LATERAL (
+    SELECT count(*) AS count, (array_agg(origin ORDER BY origin))[1:3] AS some
+    FROM (SELECT DISTINCT origin FROM jobs_deadletter_tally t
+          WHERE t.fingerprint = kind.fingerprint AND origin <> '') named
+) origin
+CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_agg(jsonb_build_array(extract(epoch FROM hour)::bigint, letters)), '[]')::text AS counts
+    FROM (SELECT hour, sum(letters) AS letters FROM jobs_deadletter_tally t
+          WHERE t.fingerprint = kind.fingerprint AND hour >= %(since)s GROUP BY hour) recent
+) hour
+CROSS JOIN LATERAL (SELECT * FROM jobs_deadletter d WHERE d.fingerprint = kind.fingerprint
+                    ORDER BY dead_lettered_at DESC, id DESC LIMIT 1) last
+CROSS JOIN LATERAL (SELECT dead_lettered_at FROM jobs_deadletter d WHERE d.fingerprint = kind.fingerprint
+                    ORDER BY dead_lettered_at, id LIMIT 1) first
+ORDER BY last.dead_lettered_at DESC
 """
 
 
-def groups(*, open_only: bool, subscription: str, most: int) -> list[tuple[Any, ...]]:
+def groups(*, open_only: bool, most: int, since: datetime) -> list[tuple[Any, ...]]:
+    """The kinds seen last: what selectors.Group has, with the hours' counts from `since` on."""
     with connection.cursor() as cursor:
-        cursor.execute(GROUPS, {"open": open_only, "subscription": subscription, "most": most})
-        return [(*row[:5], json.loads(row[5]), *row[7:]) for row in cursor.fetchall()]
+        cursor.execute(GROUPS, {"open": open_only, "most": most, "since": since})
+        return [(*row[:5], json.loads(row[5]), *row[6:]) for row in cursor.fetchall()]
 
 
 def count_open(selection: Selection, *, most: int) -> int:

@@ -22,10 +22,11 @@ class At:
 
 
 PAGES = [
-    At("wines", "/", STRANGER),
-    At("wines", "/"),
-    At("wines", "/?q=montrose", STRANGER),
-    At("wines", "/?q=nothing+of+the+kind", STRANGER),
+    At("home", "/", STRANGER),
+    At("home", "/"),
+    At("wines", "/wines", STRANGER),
+    At("wines", "/wines?q=montrose"),
+    At("wines", "/wines?q=nothing+of+the+kind", STRANGER),
     At("wine", "/wines/{wine}", STRANGER),
     At("wine", "/wines/{wine}?target=150"),
     At("wine", "/wines/{wine}?target=x"),
@@ -64,7 +65,7 @@ PAGES = [
     At("import", "/cellar/imports/{preview}"),
     At("404", "/nowhere", STRANGER, 404),
     At("404", "/alerts/999999999", DANA, 404),
-    At("400", "/?q=%00", STRANGER, 400),
+    At("400", "/wines?q=%00", STRANGER, 400),
 ]
 
 # Not addresses, but what is said where there is none.
@@ -72,7 +73,7 @@ ERRORS = {"404", "400"}
 # Not looked at, and why.
 NO_PAGES = {
     "a redirect": {"account_set_password", "account_logout"},
-    "a file": {"account-data", "cellar-export", "feeds-openapi", "mfa_download_recovery_codes"},
+    "a file": {"account-data", "cellar-export", "feeds-openapi", "prices-csv", "mfa_download_recovery_codes"},
     "by POST only, and back to a page above": {
         *("alert-pause", "alert-resume", "alert-snooze", "alert-delete", "alert-restore", "alerts-bulk", "alerts-undo"),
         *("bottle-consume", "bottle-move", "bottle-remove", "bottle-wine", "bottle-give-back"),

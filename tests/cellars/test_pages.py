@@ -13,6 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from pricing import search_index
 from pricing.models import Offer
 from tests.cast import merchant, person, wine
 from tests.cellars import cast
@@ -174,6 +175,7 @@ def test_only_a_currency_with_a_rate_can_be_chosen(alice: Client) -> None:
 
 def test_a_wine_is_found_and_added(alice: Client) -> None:
     wine()
+    search_index.rebuild()
     page = get(alice, "/cellar/add?wine=montrose")
     assert "/cellar/add/wn_4417" in [link.get("href") for link in page.all("a")]
     form = get(alice, "/cellar/add/wn_4417")
@@ -282,6 +284,7 @@ def test_a_bottles_page_says_what_it_is_worth_by_which_source_and_since_when(
 
 def test_which_wine_it_is_can_be_corrected(alice: Client) -> None:
     wine(), wine("2", name="Bandol", vintage=2022)
+    search_index.rebuild()
     one = bottle(wine())
     page = get(alice, f"/cellar/bottles/{one.pk}/wine?wine=bandol")
     assert "wn_2" in {field.get("value") for field in page.all("input")}

@@ -6,8 +6,12 @@ from django.test import Client
 from django.utils import timezone
 
 from jobs import catalog
+from jobs.dead_letters import preflight, redrive, services
+from jobs.dead_letters.models import Decision
+from jobs.dead_letters.selection import Selection
 from jobs.models import DeadLetter
 from pricing import signing
+from pricing.feeds import shopify
 from pricing.feeds.refusals import UNREADABLE as UNREADABLE_CODES
 from pricing.models import FeedAnswer, IgnoredWebhook, Listing, RawBody
 from tests.cast import with_app
@@ -150,3 +154,30 @@ def test_it_is_kept_as_long_as_any_dead_letter(settings):
     assert catalog.purge_dead_letters(before, batch=10) == 0
     DeadLetter.objects.update(dead_lettered_at=before)
     assert catalog.purge_dead_letters(timezone.now() - settings.DEAD_LETTER_RETENTION, batch=10) == 1
+
+
+def test_once_the_adapter_is_mended_the_letter_is_taken_again_as_if_it_had_just_come(monkeypatch, wine):
+    """Re-adapting what never was a message makes listings and events of its own; redriving it as it is cannot be."""
+    send("shopify", shopify_product(shopify_variant(11, "12,50")), {})
+    one = Selection(subscription="feed-intake")
+    as_is = preflight.look(one, kind=Decision.REDRIVE, now=timezone.now())
+    still = preflight.look(one, kind=Decision.READAPT, now=timezone.now())
+    assert (as_is.would_pass, still.would_pass) == (0, 0)
+    assert "it never was in the message log" in as_is.in_words
+    assert "the raw body still cannot be read" in still.in_words
+    broken = shopify.adapt
+
+    def mended(headers, document, **given):
+        for variant in document["variants"]:
+            variant["price"] = variant["price"].replace(",", ".")
+        return broken(headers, document, **given)
+
+    monkeypatch.setattr(shopify, "adapt", mended)
+    assert preflight.look(one, kind=Decision.READAPT, now=timezone.now()).would_pass == 1
+    run = services.redrive(selection=one, kind=Decision.READAPT, by="x", note="mended", now=timezone.now()).redrive
+    redrive.step(run.pk)
+    redrive.step(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.counts) == ("done", {"applied": 1})
+    assert Listing.objects.count() == 1
+    assert DeadLetter.objects.get().decision == "readapt"

@@ -1,4 +1,4 @@
-"""What a redrive must do to the queue, until jobs/ has one: the reference that its tests and mutations start from."""
+"""A redrive at its barest: one delivery more. jobs.queue.redrive asks the ledger first; it must hold without that."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from django.utils import timezone
 
 from jobs.messages import new_event_id
+from pricing import analytics, search_index
 from pricing.models import Availability, Merchant, Offer, PriceHistory, Wine
 from tests.cast import merchant, wine
 
@@ -59,6 +60,12 @@ def came_back(offer: Offer, *, days: float) -> None:
     )
 
 
+def project() -> None:
+    """What the subscriptions would have made of it by now."""
+    search_index.rebuild()
+    analytics.rebuild()
+
+
 def fill_cellar() -> None:
     montrose, bandol = (
         wine(),
@@ -73,3 +80,4 @@ def fill_cellar() -> None:
     offered("160.00", days=3, by=x, of=montrose)
     offered("168.00", days=10, by=y, of=montrose)
     assert not bandol.offers.exists()
+    project()

@@ -33,8 +33,8 @@ def visitor() -> Client:
 def test_while_the_database_is_away_the_answer_is_503_with_a_time_to_come_back(
     visitor: Client, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr("pricing.views.list_wines", raising(error))
-    response = visitor.get("/")
+    monkeypatch.setattr("pricing.search.find", raising(error))
+    response = visitor.get("/wines")
     assert response.status_code == 503
     assert int(response["Retry-After"]) > 0
     seen = Page(response.content.decode())
@@ -54,18 +54,18 @@ def test_while_the_database_is_away_the_answer_is_503_with_a_time_to_come_back(
 def test_an_error_gets_our_own_page_without_its_text(
     visitor: Client, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, heading: str
 ) -> None:
-    monkeypatch.setattr("pricing.views.list_wines", raising(error))
-    response = visitor.get("/")
+    monkeypatch.setattr("pricing.search.find", raising(error))
+    response = visitor.get("/wines")
     assert response.status_code == status
     seen = Page(response.content.decode())
     assert seen.faults == []
     assert heading in seen.words
     assert "a secret" not in response.content.decode()
-    assert {"class": "button", "href": "/"} in seen.all("a")
+    assert {"class": "button", "href": "/wines"} in seen.all("a")
 
 
 @pytest.mark.parametrize(
-    "path", ["/nowhere", "/wines", "/alerts/", "/sign-in/", "/.env", "/%00", "/%ff", "/" + "a" * 5_000]
+    "path", ["/nowhere", "/wines/", "/alerts/", "/sign-in/", "/.env", "/%00", "/%ff", "/" + "a" * 5_000]
 )
 def test_an_unknown_address_is_a_404_and_never_a_redirect(visitor: Client, path: str) -> None:
     response = visitor.get(path)
@@ -74,4 +74,4 @@ def test_an_unknown_address_is_a_404_and_never_a_redirect(visitor: Client, path:
 
 
 def test_a_wrong_host_is_a_400(visitor: Client) -> None:
-    assert visitor.get("/", headers={"host": "evil.example"}).status_code == 400
+    assert visitor.get("/wines", headers={"host": "evil.example"}).status_code == 400

@@ -16,10 +16,17 @@ from winecellar.accounts.models import User
 ERRORS = ["400.html", "403.html", "403_csrf.html", "404.html", "429.html", "500.html", "503.html"]
 FOR_ALL = [
     "/",
-    "/?q=montrose",
-    "/?q=nothing+of+the+kind",
-    "/?page=2",
+    "/wines?q=montrose",
+    "/wines?q=nothing+of+the+kind",
+    "/wines",
+    "/wines?q=montrse",
+    "/wines?vintage=x&low=9&high=3&colour=blue&region=" + "r" * 200,
+    "/wines?order=price&stock=on",
     "/wines/wn_4417",
+    "/wines/wn_4417?range=30d",
+    "/wines/wn_4417?range=1y",
+    "/wines/wn_4417?range=all",
+    "/wines/wn_2?range=all",
     "/wines/wn_2",
     "/sign-in",
     "/sign-up",
@@ -85,7 +92,7 @@ def test_the_page_of_an_alert_is_well_formed_in_every_state(as_alice: Client) ->
 
 @pytest.mark.usefixtures("alice")
 def test_the_pages_are_well_formed_before_there_is_anything(stranger: Client, as_alice: Client) -> None:
-    for response in (stranger.get("/"), as_alice.get("/alerts"), stranger.post("/sign-in", {"login": "x"})):
+    for response in (stranger.get("/wines"), as_alice.get("/alerts"), stranger.post("/sign-in", {"login": "x"})):
         assert page_of(response).faults == []
 
 
@@ -111,7 +118,12 @@ def test_the_reader_of_pages_finds_what_is_wrong() -> None:
 
 @pytest.mark.usefixtures("cellar")
 def test_every_page_carries_the_policy_that_forbids_inline_code(stranger: Client, as_alice: Client) -> None:
-    for response in (stranger.get("/"), as_alice.get("/alerts"), stranger.get("/nowhere"), stranger.get("/?q=%00")):
+    for response in (
+        stranger.get("/wines"),
+        as_alice.get("/alerts"),
+        stranger.get("/nowhere"),
+        stranger.get("/wines?q=%00"),
+    ):
         policy = response["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
@@ -121,7 +133,7 @@ def test_every_page_carries_the_policy_that_forbids_inline_code(stranger: Client
 def test_what_merchants_and_people_write_is_escaped(as_alice: Client, alice: User) -> None:
     wine("66", name="<script>alert(1)</script>", producer='"><img src=x onerror=1>', region="{{7*7}}")
     merchant("66", "<b>Merchant</b>")
-    for path in ("/", "/?q=%3Cscript%3E", "/wines/wn_66"):
+    for path in ("/", "/wines?q=%3Cscript%3E", "/wines/wn_66"):
         page = page_of(as_alice.get(path))
         assert page.faults == []
         assert not page.all("script")

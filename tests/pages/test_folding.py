@@ -1,10 +1,8 @@
-"""What is typed and what is stored meet: folding in Python and in Postgres is the same."""
+"""What is typed and what is indexed meet."""
 
 import pytest
 
-from pricing.folding import Folded, fold
-from pricing.models import Wine
-from tests.cast import wine
+from pricing.folding import fold
 
 SAMPLES = {
     "Château d’Yquem": "chateau d'yquem",
@@ -25,8 +23,6 @@ def test_accents_case_and_ligatures_are_folded(text: str, folded: str) -> None:
     assert fold(text) == folded
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("text", SAMPLES)
-def test_postgres_folds_as_python_does(text: str) -> None:
-    stored = wine(producer=text)
-    assert Wine.objects.annotate(folded=Folded("producer")).get(pk=stored.pk).folded == fold(text)
+def test_folding_again_changes_nothing(text: str) -> None:
+    assert fold(fold(text)) == fold(text)

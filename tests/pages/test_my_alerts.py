@@ -54,7 +54,7 @@ def test_the_figure_in_the_promise_is_the_settings(as_alice: Client, settings: A
 def test_without_alerts_the_page_teaches_the_next_step(as_alice: Client) -> None:
     seen = page(as_alice)
     assert "You watch no wine yet. Find one, say what you would pay" in seen.words
-    assert {"class": "button", "href": "/"} in seen.all("a")
+    assert {"class": "button", "href": "/wines"} in seen.all("a")
     assert PROMISE in seen.words
 
 

@@ -1,4 +1,4 @@
-"""The one stylesheet: small, and legible in both palettes. Contrast is WCAG's, computed from the custom properties."""
+"""The stylesheet: small, and legible in both palettes. Contrast is WCAG's, computed from the custom properties."""
 
 import re
 from pathlib import Path
@@ -30,8 +30,7 @@ LINES = [
 
 
 def palettes() -> dict[str, dict[str, str]]:
-    before_print, _, _ = CSS.partition("@media print")
-    light, dark = re.findall(r":root \{(.*?)\n *\}", before_print, re.DOTALL)
+    light, dark = re.findall(r":root \{(.*?)\n *\}", CSS, re.DOTALL)
     day = dict(COLOUR.findall(light))
     return {"light": day, "dark": day | dict(COLOUR.findall(dark))}
 
@@ -74,9 +73,9 @@ def test_the_dark_palette_is_its_own_and_warm() -> None:
     assert red > blue
 
 
-def test_the_only_stylesheet_is_under_twenty_kilobytes_and_fetches_nothing() -> None:
-    assert [path.name for path in STATIC.rglob("*.css")] == ["cellar.css"]
-    assert len(CSS.encode()) < 20_000
+def test_the_stylesheets_are_under_twenty_kilobytes_and_fetches_nothing() -> None:
+    assert sorted(path.name for path in STATIC.rglob("*.css")) == ["cellar.css", "print.css"]
+    assert sum(len(path.read_bytes()) for path in STATIC.rglob("*.css")) < 20_480
     assert "url(" not in CSS
     assert "@import" not in CSS
 
@@ -89,7 +88,7 @@ def test_the_only_script_is_short_and_makes_no_text_into_code() -> None:
 
 
 def test_motion_print_and_dark_mode_are_provided_for() -> None:
-    for query in ("prefers-color-scheme: dark", "prefers-reduced-motion", "@media print", "forced-colors"):
+    for query in ("prefers-color-scheme: dark", "prefers-reduced-motion", "forced-colors"):
         assert query in CSS
     outside = re.sub(r"@media \(prefers-reduced-motion: no-preference\) \{.*?\n\}", "", CSS, flags=re.DOTALL)
     assert "transition" not in outside
@@ -98,6 +97,6 @@ def test_motion_print_and_dark_mode_are_provided_for() -> None:
 
 def test_every_colour_used_is_in_the_palette() -> None:
     rules = re.sub(r":root \{.*?\n *\}", "", CSS, flags=re.DOTALL)
-    assert re.findall(r"#[0-9a-fA-F]{3,8}\b(?=[;\s}])", re.sub(r"@media print \{.*", "", rules, flags=re.DOTALL)) == []
+    assert re.findall(r"#[0-9a-fA-F]{3,8}\b(?=[;\s}])", rules) == []
     used, known = set(re.findall(r"var\(--([\w-]+)\)", CSS)), set(re.findall(r"--([\w-]+):", CSS))
     assert used <= known

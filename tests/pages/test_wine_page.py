@@ -1,5 +1,7 @@
 """A wine's page: the best price, the chart with its table, the offers, and what a target would mean."""
 
+import csv
+import io
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -9,7 +11,9 @@ from django.test import Client
 from django.utils import timezone
 
 from tests.cast import alert, merchant, wine
-from tests.pages.cellar import asked, came_back, left, offered
+from tests.cellars.cast import bottle
+from tests.cellars.cast import cellar as cellar_of
+from tests.pages.cellar import asked, came_back, left, offered, project
 from tests.pages.html import Page
 
 MONTROSE = "/wines/wn_4417"
@@ -172,7 +176,7 @@ def test_a_withdrawn_offer_is_no_price_now_and_leaves_a_gap(stranger: Client) ->
     assert "now offered by nobody." in stranger.get(MONTROSE).content.decode()
     assert "Nobody offered it –" in seen.partition("The same as a table")[2]
     assert "Nobody offers it now; you will be told when" in words(stranger, f"{MONTROSE}?target=30")
-    assert "Nobody offers it now" in words(stranger, "/?q=montrose")
+    assert "Nobody offers it now" in words(stranger, "/wines?q=montrose")
 
 
 @pytest.mark.usefixtures("cellar")
@@ -192,7 +196,7 @@ def test_what_was_not_offered_a_week_ago_had_no_price_then(stranger: Client) -> 
     came_back(offer, days=1)
     assert "not offered a week before" in words(stranger)
     assert stranger.get(MONTROSE).context["week_ago_usd"] is None
-    assert stranger.get("/?q=montrose").context["wines"][0].week_ago_usd is None
+    assert stranger.get("/wines?q=montrose").context["wines"][0].week_ago_usd is None
 
 
 @pytest.mark.django_db
@@ -238,11 +242,94 @@ def test_the_page_takes_a_fixed_number_of_queries(
     for number in range(40):
         asked("99.00", days=number + 0.5, by=merchant("083"), of=wine())
         alert(str(20 + number))
-    # The wine, the currencies, offers and history: of the chart, and of a year for what the target means.
-    with django_assert_num_queries(6):
+    # The wine, the currencies, offers and history: of the chart, and of a year for what the target means; its standing.
+    with django_assert_num_queries(6 + 2):
         stranger.get(f"{MONTROSE}?target=100&merchant=mch_083")
-    with django_assert_num_queries(4 + 3 + 1):  # the session, who it is, their address, and their alerts
+    with django_assert_num_queries(4 + 2 + 1):  # and its days
+        stranger.get(f"{MONTROSE}?range=all")
+    with django_assert_num_queries(4 + 2 + 3 + 2):  # the session, who it is, their address; their alerts, their bottles
         as_alice.get(MONTROSE)
+
+
+@pytest.mark.usefixtures("cellar")
+@pytest.mark.parametrize(
+    ("key", "heading", "low"),
+    [("30d", "The last 30 days", "149.00"), ("90d", "The last 90 days", "149.00"), ("1y", "The last year", "149.00")],
+)
+def test_the_chart_has_ranges_by_address(stranger: Client, key: str, heading: str, low: str) -> None:
+    response = stranger.get(f"{MONTROSE}?range={key}")
+    seen = Page(response.content.decode())
+    assert heading in seen.words
+    assert str(response.context["chart"].low.value) == low
+    chosen = [link["href"] for link in seen.all("a") if link.get("aria-current") == "true"]
+    assert chosen == [f"?range={key}#history"]
+
+
+@pytest.mark.usefixtures("cellar")
+def test_a_range_keeps_the_target_that_is_considered_and_nonsense_is_the_default(stranger: Client) -> None:
+    links = [link["href"] for link in page(stranger, f"{MONTROSE}?target=150").all("a")]
+    assert "?target=150&range=1y#history" in links
+    for key in ("", "x", "%00", "9" * 5_000):
+        assert "The last 90 days" in words(stranger, f"{MONTROSE}?range={key}")
+
+
+@pytest.mark.usefixtures("cellar")
+def test_all_goes_back_to_the_first_price_and_shows_gaps(stranger: Client) -> None:
+    left("083", days=6)
+    left("082", days=2)
+    project()
+    response = stranger.get(f"{MONTROSE}?range=all")
+    steps = [step for step, _ in response.context["rows"]]
+    assert (steps[-1].price_usd, (timezone.now() - steps[-1].at).days) == (Decimal("170.00"), 120)
+    assert steps[0].until is not None
+    assert ": nobody offered it –" in Page(response.content.decode()).words.partition("The same as a table")[2]
+
+
+@pytest.mark.usefixtures("cellar")
+def test_lows_and_highs_stand_by_period_beside_the_lowest_ever(stranger: Client) -> None:
+    asked("99.00", days=800, by=merchant(), of=wine())
+    project()
+    seen = words(stranger)
+    assert "the lowest ever was $99.00" in seen
+    assert "7 days $160.00 $168.00 30 days $149.00 $171.00 90 days $149.00 $171.00 1 year $99.00 $171.00" in seen
+
+
+@pytest.mark.usefixtures("cellar")
+def test_my_own_bottles_are_on_the_page_and_nobody_elses(as_alice: Client, stranger: Client) -> None:
+    mine = bottle(wine(), inside=cellar_of("alice"), quantity=7)
+    bottle(wine(), inside=cellar_of("bob"), quantity=5)
+    seen = page(as_alice)
+    assert "In my cellar 7 of 75 cl" in seen.words
+    assert f"/cellar/bottles/{mine.pk}" in [link["href"] for link in seen.all("a")]
+    assert "In my cellar" not in words(stranger)
+
+
+@pytest.mark.usefixtures("cellar")
+def test_every_price_is_in_the_file_oldest_first_with_ends_and_late_ones(stranger: Client) -> None:
+    merchant("083").__class__.objects.filter(pk="mch_083").update(name="=cmd|' /C calc'!A0")
+    left("083", days=6)
+    response = stranger.get(f"{MONTROSE}/prices.csv")
+    assert response["Content-Disposition"] == 'attachment; filename="wn_4417-prices.csv"'
+    head, *rows = csv.reader(io.StringIO(b"".join(response).decode("utf-8-sig")))
+    assert head == ["observed_at", "merchant_id", "merchant", "price_usd", "late"]
+    assert [(row[1], row[3], row[4]) for row in rows] == [
+        ("mch_082", "170.00", "no"),
+        ("mch_082", "150.00", "no"),
+        ("mch_082", "171.00", "no"),
+        ("mch_083", "149.00", "no"),
+        ("mch_082", "9.00", "yes"),
+        ("mch_083", "168.00", "no"),
+        ("mch_083", "", "no"),
+        ("mch_082", "160.00", "no"),
+    ]
+    assert {row[2] for row in rows} == {"Merchant X", "'=cmd|' /C calc'!A0"}
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+
+
+@pytest.mark.django_db
+def test_the_file_of_no_wine_is_not_there(stranger: Client) -> None:
+    assert stranger.get("/wines/wn_none/prices.csv").status_code == 404
+    assert stranger.get("/wines/%00/prices.csv").status_code == 400
 
 
 @pytest.mark.usefixtures("cellar")

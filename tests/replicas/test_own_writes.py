@@ -54,12 +54,12 @@ def test_others_read_from_the_replica_what_it_has(
     replica.delay("5min")
     watch(as_alice, "123.45")
     wine("99", name="Ch. Brand New")
-    theirs = look(stranger, "/")
+    theirs = look(stranger, "/wines")
     assert theirs.on_replica
     assert theirs.on_primary == [WRITTEN], "the mark, and nothing else"
     assert "Ch. Montrose" in theirs.text
     assert "Ch. Brand New" not in theirs.text, "the replica cannot have it yet"
-    assert "Ch. Brand New" in look(as_alice, "/").text, "hers came from the primary"
+    assert "Ch. Brand New" in look(as_alice, "/wines").text, "hers came from the primary"
 
 
 def test_once_the_replica_has_replayed_the_write_it_is_read_from_again(
@@ -77,11 +77,11 @@ def test_once_the_replica_has_replayed_the_write_it_is_read_from_again(
 
 
 def test_whoever_is_not_signed_in_is_remembered_too(replica: Standby, stranger: Client, look: Look) -> None:
-    assert look(stranger, "/").on_replica
+    assert look(stranger, "/wines").on_replica
     replica.delay("5min")
     wine("99", name="Ch. Brand New")
     stranger.post("/sign-in", {"login": "nobody@winecellar.example", "password": "not-the-password"})
-    assert "Ch. Brand New" in look(stranger, "/").text
+    assert "Ch. Brand New" in look(stranger, "/wines").text
 
 
 def test_a_page_that_writes_while_it_reads_goes_on_with_the_primary(
@@ -120,7 +120,7 @@ def test_what_programs_send_gets_no_cookie(replica: Standby, stranger: Client) -
 
 def test_a_cookie_that_somebody_made_up_counts_for_nothing(replica: Standby, stranger: Client, look: Look) -> None:
     stranger.cookies[middleware.COOKIE] = f"{2**64}:made-up"
-    assert look(stranger, "/").on_replica
+    assert look(stranger, "/wines").on_replica
 
 
 def test_a_write_whose_position_is_unknown_is_seen_on_the_primary(
@@ -159,7 +159,7 @@ def test_the_replicas_connection_cannot_write(replica: Standby) -> None:
 def test_time_does_not_run_backwards_for_one_visitor(settings: Any, rf: Any) -> None:
     settings.REPLICAS = {f"replica{n}": {} for n in range(4)}
     middleware.standbys.cache_clear()
-    request = rf.get("/")
+    request = rf.get("/wines")
     chosen = set()
     for number in range(50):
         request.COOKIES[settings.SESSION_COOKIE_NAME] = f"session-{number}"

@@ -12,10 +12,10 @@ pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True, dat
 
 
 def test_a_replica_that_was_promoted_is_none_any_more(replica: Standby, stranger: Client, look: Look) -> None:
-    assert look(stranger, "/").on_replica
+    assert look(stranger, "/wines").on_replica
     replica.promote()
     wine("99", name="Ch. Brand New")
-    page = look(stranger, "/")
+    page = look(stranger, "/wines")
     assert not page.on_replica
     assert "Ch. Brand New" in page.text
     (only,) = middleware.standbys()

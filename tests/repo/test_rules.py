@@ -55,6 +55,7 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
         *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
         *(f"jobs/dead_letters/{name}.py" for name in ("rules", "fingerprint", "selection", "schema_diff", "events")),
         *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
+        *("pricing/daily.py", "pricing/folding.py", "pricing/search_text.py"),
     ],
 )
 def test_what_is_called_pure_imports_no_django(name: str) -> None:

@@ -151,7 +151,7 @@ def erase_account(request: HttpRequest) -> HttpResponse:
         else:
             logout(request)
             messages.success(request, words.ERASED)
-            return redirect("wines")
+            return redirect("home")
     return render(request, "account/erase.html", {"form": form})
 
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from pricing.models import Wine
+from pricing.search import Query, find
 from pricing.selectors import list_wines
-from pricing.views import page_number
 from winecellar.cellars import selectors, services, words
 from winecellar.cellars.forms import BottleForm, ConsumeForm, MoveForm
 from winecellar.cellars.mine import asked, find_wine, own_cellar
@@ -33,8 +33,8 @@ def _found(request: HttpRequest) -> dict[str, Any]:
     search = asked(request, "wine")
     if not search:
         return {"wine_search": ""}
-    page, wines = list_wines(search=search, page=page_number(request), now=timezone.now())
-    return {"wine_search": search, "page": page, "wines": wines}
+    found = find(Query(text=search), after=request.GET.get("after", ""))
+    return {"wine_search": search, "found": found, "wines": list_wines(found.wine_ids, now=timezone.now())}
 
 
 @own_cellar

@@ -105,6 +105,12 @@ def find_bottle(cellar: Cellar, bottle_id: int) -> Bottle:
     return Bottle.objects.select_related("wine").get(pk=bottle_id, cellar=cellar)
 
 
+def bottles_of_wine(*, user_id: int, wine_id: str) -> list[Bottle]:
+    """What somebody holds of one wine, the most first: 1 query."""
+    held = Bottle.objects.filter(cellar__owner_id=user_id, wine_id=wine_id, quantity__gt=0)
+    return list(held.order_by("-quantity", "pk"))
+
+
 def values_of(bottle: Bottle, cellar: Cellar) -> list[tuple[Valuation, Line]]:
     """What a bottle was worth on the nights whose lines are kept, newest first: 2 queries."""
     kept = ValuationLines.objects.filter(cellar=cellar, bottle_ids__contains=[bottle.pk]).order_by("-day")

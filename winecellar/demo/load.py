@@ -18,7 +18,9 @@ from django.db.models import Min
 
 from alerts.services import Wish, create_alert
 from jobs.messages import new_event_id
+from pricing import analytics, search_index
 from pricing.models import Merchant, Offer, PriceHistory, Wine
+from pricing.wines import describe
 from winecellar.demo import catalogue
 from winecellar.demo.catalogue import Watch
 from winecellar.demo.cellar import add_cellar
@@ -50,7 +52,7 @@ def load_catalogue(*, now: datetime) -> Loaded:
     if settings.PRODUCTION:
         raise NotInProductionError("The demo's catalogue brings people with known passwords: not in production.")
     with transaction.atomic():
-        merchants, wines = _add_merchants(), _add_wines()
+        merchants, wines = _add_merchants(), _add_wines(now)
         offers, prices = _add_offers(now)
         people, alerts = _add_people(now)
         collector = get_user_model().objects.get(email=catalogue.COLLECTOR.email)
@@ -80,10 +82,10 @@ def _add_merchants() -> int:
     return len(missing)
 
 
-def _add_wines() -> int:
+def _add_wines(now: datetime) -> int:
     there = set(Wine.objects.values_list("pk", flat=True))
     missing = [wine for wine in catalogue.wines() if wine.id not in there]
-    Wine.objects.bulk_create(
+    added = Wine.objects.bulk_create(
         Wine(
             id=wine.id,
             name=wine.name,
@@ -96,6 +98,7 @@ def _add_wines() -> int:
         )
         for wine in missing
     )
+    describe(wines=added, now=now)
     return len(missing)
 
 
@@ -118,6 +121,10 @@ def _add_offers(now: datetime) -> tuple[int, int]:
         for row in last.values()
     )
     PriceHistory.objects.bulk_create(past, batch_size=1_000)
+    # No event told of these prices, so their projections are made here.
+    changed = sorted({wine_id for wine_id, _ in missing})
+    analytics.rebuild(changed)
+    search_index.rebuild(changed)
     return len(last), len(past)
 
 

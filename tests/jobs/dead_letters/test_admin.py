@@ -5,14 +5,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from jobs.alarms.mail import compose
 from jobs.dead_letters.acts import ACTS
-from jobs.models import AuditEntry, DeadLetter, Redrive
+from jobs.models import AuditEntry, DeadLetter, Incident, Redrive
 from tests.jobs.dead_letters.conftest import Staff, letter
+from winecellar.accounts.models import User
 
 pytestmark = pytest.mark.django_db
 
@@ -132,8 +135,6 @@ def test_each_permission_alone_offers_its_acts_and_no_others(staff: Staff, may: 
 def test_nobody_without_the_staffs_permission_to_look_sees_a_letter(staff: Staff) -> None:
     one = letter()
     client = staff()
-    from winecellar.accounts.models import User
-
     User.objects.get().user_permissions.clear()
     for address in (GROUPS, LIST, f"/admin/jobs/deadletter/{one.pk}/change/"):
         assert client.get(address).status_code == 403
@@ -233,3 +234,20 @@ def test_no_page_counts_rows_and_its_queries_do_not_grow_with_them(staff: Staff,
     many = asked()
     assert len(many) == len(few)
     assert not [sql for sql in many if re.match(r"SELECT COUNT\(", sql, re.IGNORECASE)]
+
+
+def test_the_alarm_leads_to_its_letters_and_to_the_runbook_on_its_page_and_in_its_mail(staff: Staff) -> None:
+    now = timezone.now()
+    incident = Incident.objects.create(
+        alarm="dead-letters-undecided", subject="price-history", severity="page", summary="3 wait.", since=now,
+        last_true_at=now, opened_at=now,
+    )  # fmt: skip
+    client = staff()
+    User.objects.get().user_permissions.add(Permission.objects.get(codename="view_incident"))
+    page = text(client, f"/admin/jobs/incident/{incident.pk}/change/")
+    body = compose(incident).body
+    address = "/admin/jobs/deadletter/letters/?subscription=price-history&decision=open"
+    for where in (page.replace("&amp;", "&"), body):
+        assert "docs/runbooks/dead-letters.md" in where
+        assert address in where
+    assert client.get(address).status_code == 200

@@ -132,3 +132,29 @@ def test_the_alarm_counts_what_waits_now_and_remembers_what_will_go() -> None:
     letter(3, subscription_name="b", decision="discard", decided_at=now, decided_by="x", note="n", waits_from=None)
     [(name, count, oldest, first)] = store.waiting(now)
     assert (name, count, oldest, first) == ("a", 1, awake.waits_from, asleep.dead_lettered_at)
+
+
+def test_a_role_of_its_own_may_add_to_the_audit_log_and_neither_change_it_nor_take_off_its_guard() -> None:
+    """As docs/decisions/0026 advises; the role goes with the test's transaction."""
+    from django.db import ProgrammingError, transaction
+
+    insert = "INSERT INTO jobs_audit (by, action, selection, letter_ids, note) VALUES ('x', 'comment', 's', '{1}', 'n')"
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE cellar_app_of_a_test")
+        cursor.execute(
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO cellar_app_of_a_test;"
+            "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO cellar_app_of_a_test;"
+            "REVOKE UPDATE, DELETE ON jobs_audit FROM cellar_app_of_a_test"
+        )
+        cursor.execute("SET LOCAL ROLE cellar_app_of_a_test")
+        cursor.execute(insert)
+        for sql, refused in {
+            "UPDATE jobs_audit SET note = 'other'": "permission denied",
+            "DELETE FROM jobs_audit": "permission denied",
+            "TRUNCATE jobs_audit": "permission denied",
+            "ALTER TABLE jobs_audit DISABLE TRIGGER ALL": "must be owner",
+            "DROP FUNCTION jobs_audit_is_append_only() CASCADE": "must be owner",
+        }.items():
+            with pytest.raises(ProgrammingError, match=refused), transaction.atomic():
+                cursor.execute(sql)
+        cursor.execute("RESET ROLE")
