@@ -16,7 +16,7 @@ from django.test import Client
 
 from alerts import views
 from alerts.models import Alert
-from tests.cast import wine
+from pricing.models import Wine
 from tests.feeds.server import Server
 from tests.processes.conftest import wait_until
 from tests.replicas.conftest import ALIAS, Look
@@ -40,26 +40,26 @@ def why_not() -> str:
 def test_a_replica_that_is_down_is_tried_once_and_then_left_alone(
     replica: Standby, stranger: Client, look: Look, settings: Any
 ) -> None:
-    assert look(stranger, "/wines").on_replica
+    assert look(stranger, "/wines/wn_4417").on_replica
     replica.send_signal(signal.SIGKILL)
-    assert "Ch. Montrose" in look(stranger, "/wines").text
-    assert look(stranger, "/wines").how_far == 0, "the next page does not even ask"
+    assert "Ch. Montrose" in look(stranger, "/wines/wn_4417").text
+    assert look(stranger, "/wines/wn_4417").how_far == 0, "the next page does not even ask"
 
     replica.start()
     replica.catch_up()
     (only,) = middleware.standbys()
     only._clock = lambda: time.monotonic() + settings.REPLICA_RETRY_AFTER.total_seconds()
-    assert look(stranger, "/wines").on_replica, "and it is used again once it is back"
+    assert look(stranger, "/wines/wn_4417").on_replica, "and it is used again once it is back"
     assert why_not() == ""
 
 
 def test_a_replica_that_was_restarted_is_met_with_a_new_connection(
     replica: Standby, stranger: Client, look: Look
 ) -> None:
-    assert look(stranger, "/wines").on_replica
+    assert look(stranger, "/wines/wn_4417").on_replica
     replica.stop()
     replica.start()
-    assert look(stranger, "/wines").on_replica
+    assert look(stranger, "/wines/wn_4417").on_replica
 
 
 @pytest.mark.parametrize("visitor", ["as_alice", "stranger"])
@@ -90,7 +90,7 @@ def test_a_replica_that_lacks_what_the_code_asks_for_does_not_show(
         with connections[ALIAS].wrap_database_errors:
             connections[ALIAS].connection.execute("SELECT not_yet FROM pricing_wine")
 
-    page = look(stranger, "/wines", ask_for_a_column_that_is_not_there)
+    page = look(stranger, "/wines/wn_4417", ask_for_a_column_that_is_not_there)
     assert "Ch. Montrose" in page.text
     assert why_not() == "ProgrammingError"
 
@@ -108,11 +108,11 @@ def test_an_error_of_the_primary_is_not_held_against_the_replica(
 
 
 def test_a_frozen_replica_is_not_waited_for(replica: Standby, stranger: Client, look: Look, settings: Any) -> None:
-    assert look(stranger, "/wines").on_replica
+    assert look(stranger, "/wines/wn_4417").on_replica
     settings.REPLICA_ANSWER_TIME = timedelta(seconds=0.2)
     replica.send_signal(signal.SIGSTOP)
     try:
-        page = look(stranger, "/wines")
+        page = look(stranger, "/wines/wn_4417")
     finally:
         replica.send_signal(signal.SIGCONT)
     assert "Ch. Montrose" in page.text
@@ -131,18 +131,18 @@ def paused(replica: Standby) -> Iterator[Standby]:
 def test_a_replica_that_stands_still_is_left_when_it_is_too_old(
     paused: Standby, stranger: Client, look: Look, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wine("99", name="Ch. Brand New")
+    Wine.objects.filter(pk="wn_4417").update(name="Ch. Brand New")
     now = [0.0]
     watched = Watched(ALIAS, clock=lambda: now[0])
     monkeypatch.setattr(middleware, "standbys", cache(lambda: (watched,)))
     settings.REPLICA_MAX_LAG = timedelta(seconds=30)
     watched._age.mark(0, 0.0)  # it had replayed all there was at this moment
     now[0] = 29.0
-    assert "Ch. Brand New" not in look(stranger, "/wines").text
+    assert "Ch. Brand New" not in look(stranger, "/wines/wn_4417").text
     now[0] = 31.0
-    assert "Ch. Brand New" in look(stranger, "/wines").text
+    assert "Ch. Brand New" in look(stranger, "/wines/wn_4417").text
     now[0] = 60.0  # the mark of second 29 is known not to be replayed
-    assert "Ch. Brand New" in look(stranger, "/wines").text
+    assert "Ch. Brand New" in look(stranger, "/wines/wn_4417").text
     assert why_not() == "lags"
 
 

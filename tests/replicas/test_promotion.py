@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from tests.cast import wine
+from pricing.models import Wine
 from tests.replicas.conftest import Look
 from tests.replicas.standby import Standby
 from winecellar.replicas import middleware
@@ -12,10 +12,10 @@ pytestmark = [pytest.mark.processes, pytest.mark.django_db(transaction=True, dat
 
 
 def test_a_replica_that_was_promoted_is_none_any_more(replica: Standby, stranger: Client, look: Look) -> None:
-    assert look(stranger, "/wines").on_replica
+    assert look(stranger, "/wines/wn_4417").on_replica
     replica.promote()
-    wine("99", name="Ch. Brand New")
-    page = look(stranger, "/wines")
+    Wine.objects.filter(pk="wn_4417").update(name="Ch. Brand New")
+    page = look(stranger, "/wines/wn_4417")
     assert not page.on_replica
     assert "Ch. Brand New" in page.text
     (only,) = middleware.standbys()

@@ -7,6 +7,7 @@ router.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
@@ -16,7 +17,8 @@ from django.db import DEFAULT_DB_ALIAS
 from jobs.database import in_transaction
 from winecellar.replicas.standby import Standby
 
-READS_ONLY = ("SELECT", "SHOW", "SAVEPOINT", "RELEASE")
+READS_ONLY = ("SELECT", "WITH", "SHOW", "SAVEPOINT", "RELEASE")
+WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
 
 
 class Reading:
@@ -46,7 +48,8 @@ class Reading:
 
     def note(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
         """An execute wrapper on the primary's connection. What does not plainly read is taken for a write."""
-        if not sql.lstrip(" \n(")[:9].upper().startswith(READS_ONLY):
+        begins = sql.lstrip(" \n(")[:9].upper()
+        if not begins.startswith(READS_ONLY) or (begins.startswith("WITH") and WRITES.search(sql)):
             self.wrote = True
         return execute(sql, params, many, context)
 
