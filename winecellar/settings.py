@@ -252,6 +252,29 @@ STAFF_NEED_SECOND_FACTOR = env.bool("STAFF_NEED_SECOND_FACTOR", default=True)
 # How many proxies of ours a request passes. Only as many entries of X-Forwarded-For are believed.
 ALLAUTH_TRUSTED_PROXY_COUNT = env.int("TRUSTED_PROXY_COUNT", default=0)
 
+# --- Replicas (see docs/replicas.md) ---------------------------------------------------------------------------
+
+# A replica further behind is not read from: others' changes, and one's own on another device, are at most so old.
+REPLICA_MAX_LAG = timedelta(seconds=env.int("REPLICA_MAX_LAG_SECONDS", default=30))
+# How often a web process notes where the primary is, to know later how old a replica is. A query of 0.1 ms each.
+REPLICA_MARK_INTERVAL = timedelta(seconds=1)
+# A replica that does not say in this time where it is, is not asked for the page: a busy one answers in 10 ms.
+REPLICA_ANSWER_TIME = timedelta(seconds=0.5)
+# A replica that failed is tried again after so long, by one page, which may wait for the connection.
+REPLICA_RETRY_AFTER = timedelta(seconds=10)
+REPLICA_CONNECTION = {
+    "connect_timeout": 2,  # seconds, the least that libpq knows
+    # A network that swallows everything in the middle of a page: noticed within about six seconds, then the primary.
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5_000,  # milliseconds
+}
+# Operators decide by what they read, so they read what is so.
+REPLICA_NEVER_FOR = ("/admin/",)
+# Programs, which keep no cookies and look at no pages: nothing is read elsewhere, and nothing remembered.
+REPLICA_NO_VISITORS = ("/feeds/", "/mail/reports/", "/unsubscribe/", "/metrics", "/healthz")
+
 # --- Django ---------------------------------------------------------------------------------------------------
 
 SECRET_KEY = env.str("SECRET_KEY", default="" if PRODUCTION else "development-only-" + "0123456789abcdef" * 3)
@@ -295,6 +318,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "winecellar.replicas.middleware.SeeYourOwnWriteMiddleware",
 ]
 
 ROOT_URLCONF = "winecellar.urls"
@@ -334,6 +358,16 @@ DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
 # A pooler that does not keep prepared statements (PgBouncer with max_prepared_statements 0) must have it false.
 PREPARED_STATEMENTS = env.bool("PREPARED_STATEMENTS", default=True)
 DATABASES["default"]["OPTIONS"].setdefault("prepare_threshold", 5 if PREPARED_STATEMENTS else None)
+# Streaming replicas, which pages may be read from (see docs/replicas.md). Each URL is one server, with no pool that
+# changes servers behind it.
+REPLICAS = {
+    f"replica{n}": env.db_url_config(url) for n, url in enumerate(env.list("DATABASE_REPLICA_URLS", default=[]))
+}
+for _replica in REPLICAS.values():
+    _replica.update({"CONN_MAX_AGE": None, "DISABLE_SERVER_SIDE_CURSORS": True, "TEST": {"MIRROR": "default"}})
+    _replica["OPTIONS"] = {**REPLICA_CONNECTION, **_replica.get("OPTIONS", {})}
+DATABASES.update(REPLICAS)
+DATABASE_ROUTERS = ["winecellar.replicas.router.ReplicaRouter"] if REPLICAS else []
 
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
