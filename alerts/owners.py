@@ -26,5 +26,6 @@ def wanted(now: datetime) -> Q:
     confirmed = CONFIRMED_OWNER & Q(alert__user__is_active=True)
     there = Q(alert__deleted_at__isnull=True) & ~Q(alert__state="paused")
     awake = Q(alert__snoozed_until__isnull=True) | Q(alert__snoozed_until__lte=now)
+    awake &= Q(alert__snoozed_until_rise=False)
     lasting = Q(alert__expires_at__isnull=True) | Q(alert__expires_at__gt=now)
     return confirmed & there & awake & lasting

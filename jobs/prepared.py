@@ -49,8 +49,8 @@ def cursor() -> CursorWrapper:
 
     Parameters travel apart from the statement, so one whose type Postgres cannot tell from its place needs a cast.
     """
-    if not (settings.PREPARED_STATEMENTS and _Ours.possible):
-        return connection.cursor()
+    if connection.queries_logged or not (settings.PREPARED_STATEMENTS and _Ours.possible):
+        return connection.cursor()  # a log has the text as it was sent, and here there would be none
     connection.ensure_connection()
     raw: Any = _PreparingCursor(connection.connection)
-    return connection.make_debug_cursor(raw) if connection.queries_logged else connection.make_cursor(raw)
+    return connection.make_cursor(raw)

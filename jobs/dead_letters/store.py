@@ -34,8 +34,10 @@ FILTERS = {
     "until": "dead_lettered_at <= %(until)s",
     "up_to": "id <= %(up_to)s",
 }
-# Those that an index reads in the order of the list; the others are looked for among what these give.
-INDEXED = {"event_id", "fingerprint", "origin", "subscription", "since", "until"}
+# Those that an index reads in the order of the list, the most telling first; the others, and all but the first of
+# these, are looked for among what it gives: two of them would be read whole and compared.
+LEADING = ("event_id", "fingerprint", "origin", "subscription")
+ALWAYS_SERVED = {"since", "until"}  # the time is in each of those indexes
 OPEN = "waits_from IS NOT NULL"
 
 
@@ -47,9 +49,10 @@ def _conditions(selection: Selection) -> tuple[list[str], list[str], dict[str, A
     if selection.ids:
         served.append("id = ANY(%(ids)s)")
         parameters["ids"] = list(selection.ids)
+    leading = next((name for name in LEADING if parameters[name]), None)
     for name, sql in FILTERS.items():
         if parameters[name]:
-            (served if name in INDEXED else sought).append(sql)
+            (served if name == leading or name in ALWAYS_SERVED else sought).append(sql)
     if selection.decision == "open":
         sought.append(OPEN)
     elif selection.decision:
@@ -65,7 +68,8 @@ def _where(selection: Selection, *more: str) -> tuple[str, dict[str, Any]]:
 
 # --- Reading ----------------------------------------------------------------------------------------------------
 
-# At most `look` rows are touched, whatever the filters: the index gives them in order, the rest is sought among them.
+# At most `look` rows are looked at, whatever the filters: the index gives them in order, the rest is sought among them.
+# Where the leading filter is a common one the planner may go by age and pass over the others, if that reads fewer pages.
 PAGE = """
 WITH looked AS MATERIALIZED (
     SELECT id, dead_lettered_at, {sought} AS wanted FROM jobs_deadletter

@@ -116,7 +116,7 @@ def test_signing_out_is_by_post_only(as_alice: Client) -> None:
 
 def test_the_header_offers_what_fits(stranger: Client, as_alice: Client) -> None:
     assert "Wines My cellar My alerts Sign in" in page(stranger.get("/")).words
-    assert "Wines My cellar My alerts Account" in page(as_alice.get("/")).words
+    assert "Wines My cellar My alerts Notifications Account" in page(as_alice.get("/")).words
     assert [a["href"] for a in page(as_alice.get("/alerts")).all("a") if a.get("aria-current") == "page"] == ["/alerts"]
 
 

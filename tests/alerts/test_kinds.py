@@ -215,7 +215,13 @@ def test_an_alert_that_is_over_hears_nothing(how: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{"deleted_at": NOW}, {"expires_at": NOW}, {"snoozed_until": datetime(2100, 1, 1, tzinfo=UTC)}]
+    "how",
+    [
+        {"deleted_at": NOW},
+        {"expires_at": NOW},
+        {"snoozed_until": datetime(2100, 1, 1, tzinfo=UTC)},
+        {"snoozed_until_rise": True},
+    ],
 )
 def test_a_mail_that_was_decided_on_is_not_sent_after_the_owner_hushed_the_alert(how: dict[str, Any]) -> None:
     one = alert("160.00")

@@ -216,6 +216,7 @@ def test_the_courses_malformed_event_is_a_dead_letter_that_says_what_is_wrong() 
     letters = DeadLetter.objects.order_by("subscription_name")
     assert [(d.subscription_name, d.receive_count, d.cause) for d in letters] == [
         ("alert-matching", 1, "permanent"),
+        ("analytics-rollup", 1, "permanent"),
         ("price-history", 1, "permanent"),
     ]
     assert {d.reason for d in letters} == {"new_price_usd required; currency 'USD ' not ISO-4217"}

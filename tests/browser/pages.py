@@ -36,6 +36,11 @@ PAGES = [
     At("alerts", "/alerts?show=met&sort=nearest"),
     At("alert", "/alerts/{met_alert}"),
     At("alert-edit", "/alerts/{alert}/edit"),
+    At("notifications", "/notifications"),
+    At("digest", "/notifications/weeks/{digest}"),
+    At("notification-settings", "/account/notifications"),
+    At("unsubscribe", "/unsubscribe/{unsubscribe}", STRANGER),
+    At("unsubscribe", "/unsubscribe/alerts-1:forged", STRANGER, 404),
     At("feeds-described", "/feeds/", STRANGER),
     At("account_signup", "/sign-up", STRANGER),
     At("account_email_verification_sent", "/sign-up/look-into-your-mail", STRANGER),
@@ -73,10 +78,13 @@ ERRORS = {"404", "400"}
 # Not looked at, and why.
 NO_PAGES = {
     "a redirect": {"account_set_password", "account_logout"},
-    "a file": {"account-data", "cellar-export", "feeds-openapi", "prices-csv", "mfa_download_recovery_codes"},
+    "a file": {"account-data", "cellar-export", "feeds-openapi", "prices-csv", "mfa_download_recovery_codes"}
+    | {"atom-feed"},
     "by POST only, and back to a page above": {
         *("alert-pause", "alert-resume", "alert-snooze", "alert-delete", "alert-restore", "alerts-bulk", "alerts-undo"),
         *("bottle-consume", "bottle-move", "bottle-remove", "bottle-wine", "bottle-give-back"),
+        *("address-works", "notifications-read", "mail-wishes", "feed-open", "feed-close"),
+        *("channel-add", "channel-action"),
         *("import-apply", "import-undo", "import-discard"),
     },
     "asks for a second factor that the demo's people do not have": {

@@ -28,10 +28,10 @@ class Person:
     def sees(self, text: str) -> None:
         expect(self.page.locator("main")).to_contain_text(text)
 
-    def clicks(self, name: str) -> None:
+    def clicks(self, name: str, *, exact: bool = True) -> None:
         """A button or a link of the page's content; the page that it leads to is there afterwards."""
         main = self.page.locator("main")
-        link, button = (main.get_by_role(role, name=name, exact=True) for role in ("link", "button"))
+        link, button = (main.get_by_role(role, name=name, exact=exact) for role in ("link", "button"))
         with self.page.expect_navigation():
             button.or_(link).first.click()
 
@@ -40,6 +40,10 @@ class Person:
         self.mails += 1
         mail = self.site.wait_for_mail(self.address, self.mails)
         self.page.goto(f"{self.site.mail_address}/mail/{mail.number}")
+
+    def opens_mail_again(self) -> None:
+        self.mails -= 1
+        self.opens_next_mail()
 
     def follows(self, part: str) -> None:
         """The link of the open mail whose address has this in it."""
@@ -95,6 +99,16 @@ def test_from_signing_up_to_the_end_of_an_alert(visit: Visit, site: Site, script
     assert me.page.url == alert
     me.sees(f"${dropped}")
     me.sees("Mail")
+
+    # The link at its end: nothing until the button is pressed, and that can be undone.
+    me.opens_mail_again()
+    me.follows("/unsubscribe/")
+    me.sees("Nothing changes until you press the button")
+    me.clicks("Send no more mail about", exact=False)
+    me.sees("It is paused: we send no more mail about it.")
+    me.clicks("Undo")
+    me.sees("It is on again.")
+    me.page.goto(alert)
 
     # No more mail until it rises; then a pause; then another target.
     me.clicks("until it rises")

@@ -3,7 +3,9 @@ sideways, at 320 pixels, at 200 % zoom, or with letters twice as large."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from axe_playwright_python.base import AXE_SCRIPT
 from django.urls import URLPattern, URLResolver, get_resolver
 from playwright.sync_api import Page
 
+from alerts.digest.facts import Cellar, Close, Drop, Fired, Week, kept
+from alerts.unsubscribe import Scope, Wish, token
 from tests.browser.conftest import Visit
 from tests.browser.pages import DANA, ERRORS, NO_PAGES, PAGES, STRANGER, At
 from tests.browser.site import Site
@@ -58,6 +62,7 @@ def facts(site: Site, browser: Any, collectors_cookies: Any) -> dict[str, Any]:
     preview = page.url.rpartition("/")[2]
     context.close()
     assert preview.isdigit(), "the file is shown before it is taken"
+    dana = site.ask("SELECT id FROM accounts_user WHERE email = 'demo@winecellar.example'")
     return {
         "wine": "wn_4417",
         "dear_wine": "wn_4406",
@@ -65,7 +70,28 @@ def facts(site: Site, browser: Any, collectors_cookies: Any) -> dict[str, Any]:
         "met_alert": met,
         "bottle": site.ask("SELECT min(id) FROM cellars_bottle WHERE quantity > 0"),
         "preview": preview,
+        "digest": a_digest(site, dana),
+        "unsubscribe": token(Wish(Scope.ALERT, dana, met)),
     }
+
+
+def a_digest(site: Site, user_id: int) -> int:
+    """A week with a line in every part: the demo has no Monday."""
+    week = Week(
+        drops=[Drop("wn_4417", "Ch. Montrose 2016", Decimal(189), Decimal(154), "Merchant X")],
+        drop_count=2,
+        fired=[Fired(1, "Ch. Montrose 2016", "USD", Decimal(154), Decimal(160), "Merchant X")],
+        fired_count=1,
+        close=[Close(1, "Ch. Montrose 2016", "EUR", Decimal(154), Decimal(150))],
+        cellar=Cellar("USD", Decimal(1_200), Decimal(1_100)),
+    )
+    made = site.ask(
+        "INSERT INTO alerts_digest (user_id, monday, facts, state, created_at, settled_at)"
+        " VALUES (%s, '2026-03-16', %s, 'sent', now(), now()) RETURNING id",
+        user_id,
+        json.dumps(kept(week)),
+    )
+    return int(made)
 
 
 def names(patterns: list[URLPattern | URLResolver]) -> Iterator[str]:

@@ -325,7 +325,8 @@ def test_files_that_workers_take_are_taken_in_the_order_in_which_they_came(merch
         lease.claim(file_id=second.pk, now=at(1))
     go_on(first, hours=1)
     go_on(second, hours=1)
-    assert [message["body"]["new_price_usd"] for message in published()] == [20, 30]
+    changes = [message["body"] for message in published() if message["type"] == "wine.price_changed"]
+    assert [body["new_price_usd"] for body in changes] == [20, 30]
 
 
 def test_a_file_whose_command_is_lost_holds_up_the_next_for_a_while_only(merchant, settings):
