@@ -68,8 +68,8 @@ def _where(selection: Selection, *more: str) -> tuple[str, dict[str, Any]]:
 
 # --- Reading ----------------------------------------------------------------------------------------------------
 
-# At most `look` rows are looked at, whatever the filters: the index gives them in order, the rest is sought among them.
-# Where the leading filter is a common one the planner may go by age and pass over the others, if that reads fewer pages.
+# At most `look` rows are looked at, whatever the filters: an index gives them in order, the rest is sought among them.
+# At most `look` rows are looked at, whatever the filters: an index has them in order, the rest is sought among them.
 PAGE = """
 WITH looked AS MATERIALIZED (
     SELECT id, dead_lettered_at, {sought} AS wanted FROM jobs_deadletter

@@ -174,8 +174,7 @@ def _bury_in_two(*, delete_first: bool) -> Callable[..., int | None]:
             "id": message.id,
             "token": claim.token,
             "consumer": consumer,
-            "failure": "{}",
-            **{name: getattr(burial, name) for name in ("cause", "error_class", "reason", "traceback", "receives")},
+            **queue._as_parameters(burial),
         }
         where = (
             "WHERE subscription_id = %(subscription)s AND part = %(part)s AND id = %(id)s AND lease_token = %(token)s"

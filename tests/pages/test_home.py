@@ -105,7 +105,7 @@ def test_the_page_takes_a_fixed_number_of_queries(as_alice: Client, django_asser
         offered("150.00", days=2, by=merchant(), of=wine(str(number)))
         bottle(wine(str(number)), inside=cellar_of("alice"))
     project()
-    # The session, who it is, their address, that it works, what is unread; alerts, the met, what was compared, the wines, their falls and names; the
-    # cellar and its nights.
+    # The session, who it is, their address, that it works, what is unread; alerts, the met, what was compared, the
+    # wines, their falls and names; the cellar and its nights.
     with django_assert_num_queries(5 + 6 + 2):
         as_alice.get("/")

@@ -4,13 +4,13 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from pricing import listing_wines, listings
 from pricing.listings import Kept, MismatchError
 from pricing.matching import Ask, read_listing
-from pricing.models import HeldPrice, Listing, Offer
+from pricing.models import HeldPrice, Listing, Offer, Wine
 from pricing.rules import Verdict
 from tests import cast
 from tests.cast import NOW
@@ -247,10 +247,15 @@ def test_suggestions_share_any_word_of_name_producer_or_region_and_are_few(merch
 
 def test_suggestions_are_found_by_an_index(merchant, wine):
     take(merchant, ask(VAGUE))
+    others = [
+        Wine(pk=f"wn_x{n}", name=f"Cuvée {n}", producer=f"Domaine {n}", region=f"Région {n}", vintage=2016)
+        for n in range(5_000)
+    ]
+    Wine.objects.bulk_create(others)
     with CaptureQueriesContext(connection) as queries:
         listing_wines.suggestions(Listing.objects.get())
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")  # of a handful of wines it would read all
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE pricing_wine")
         cursor.execute(f"EXPLAIN {queries[-1]['sql']}")
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "pricing_wine_by_words" in plan
