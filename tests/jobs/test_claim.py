@@ -99,7 +99,8 @@ def test_a_claim_touches_no_more_than_its_window_at_a_hundred_thousand_rows_with
     full = {"jobs_delivery", f"jobs_message_{timezone.now():%Y_%m}"}
     seen = {id(node): _rows_looked_at(node) for node in _nodes(plan) if node.get("Relation Name", "") in full}
     assert len(seen) >= 4, "the window, the lock, the update and the messages"
-    assert max(seen.values()) <= 1000, json.dumps(plan, indent=1)
+    passed_over = 100 if how == "CLAIM_UNORDERED_PAST" else 0  # the one key's deliveries in this partition
+    assert max(seen.values()) <= 1000 + passed_over, json.dumps(plan, indent=1)
     assert not [node for node in _nodes(plan) if node.get("Rows Removed by Join Filter", 0) > 1000]
     assert not [node for node in _nodes(plan) if node["Node Type"] == "Seq Scan" and node["Relation Name"] in full]
 
