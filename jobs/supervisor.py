@@ -63,7 +63,7 @@ class Supervisor:
 
     def _watch(self, child: subprocess.Popen[bytes], beats: int) -> None:
         """Return when the child has closed its pipe, which it does by ending."""
-        last_beat = time.monotonic()
+        last_beat, has_begun = time.monotonic(), False
         told_at: float | None = None
         while True:
             readable, _, _ = select.select([beats, self._wake_reader], [], [], 1.0)
@@ -71,13 +71,13 @@ class Supervisor:
             if beats in readable:
                 if not os.read(beats, 4096):
                     return
-                last_beat = now
+                last_beat, has_begun = now, True
             if self._wake_reader in readable:
                 os.read(self._wake_reader, 4096)
             if self._stopping and told_at is None:
                 told_at = now
                 child.send_signal(signal.SIGTERM)
-            limit = settings.WORKER_WATCHDOG.total_seconds()
+            limit = (settings.WORKER_WATCHDOG if has_begun else settings.WORKER_START_LIMIT).total_seconds()
             too_late = told_at is not None and now - told_at > settings.WORKER_GRACE.total_seconds() + limit
             if now - last_beat > limit or too_late:
                 log.error("worker.silent", pid=child.pid, seconds=round(now - last_beat))

@@ -73,6 +73,8 @@ AWAY_PATIENCE = timedelta(days=1)
 AWAY_LONGEST_WAIT = timedelta(minutes=5)  # between its tries, where the other side is well but not for this one
 # A worker that has not shown a sign of life for so long is killed and replaced by its supervisor.
 WORKER_WATCHDOG = timedelta(seconds=60)
+# Its first sign may take so long: it loads its code and asks for a connection, on a machine that may do much else.
+WORKER_START_LIMIT = timedelta(seconds=60)
 # A message type this worker has no handler for (old code, new message) is put back for so long, uncharged.
 UNKNOWN_HANDLER_DELAY = timedelta(seconds=30)
 # NOTIFYs of one process are at least this far apart; each takes a lock that all commits share.

@@ -9,3 +9,4 @@ RETRY_BACKOFF_BASE = timedelta(milliseconds=50)  # noqa: F405
 WORKER_POLL_INTERVAL = timedelta(milliseconds=500)  # noqa: F405
 WORKER_GRACE = timedelta(seconds=10)  # noqa: F405
 WORKER_WATCHDOG = timedelta(seconds=4)  # noqa: F405
+WORKER_START_LIMIT = timedelta(seconds=15)  # noqa: F405

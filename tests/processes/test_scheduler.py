@@ -181,7 +181,7 @@ def test_the_watchman_says_that_the_scheduler_died_and_closes_when_it_is_back(
         lambda: Incident.objects.filter(alarm="scheduler-silent", opened_at__isnull=False).first(), what="it opens"
     )
     assert (incident.severity, incident.state) == ("page", "open")
-    assert processes.log(watchman).count("incident.opened") == 1
+    wait_until(lambda: processes.log(watchman).count("incident.opened") == 1, what="it says so, once")
     os.kill(victim.pid, signal.SIGCONT)
     wait_until(lambda: Incident.objects.get(pk=incident.pk).closed_at, what="it closes")
     watchman.send_signal(signal.SIGTERM)
