@@ -54,7 +54,7 @@ SELECT 'wn_' || w, 'mch_' || 1 + k % (1 + w % {merchants}), 10 + (w * 7919 + k *
 FROM generate_series(1, {each}) k, generate_series(1, {wines}) w;
 INSERT INTO accounts_user (email, name, password, is_active, is_staff, is_superuser)
 SELECT 'p' || n || '@winecellar.example', '', '!', true, false, false FROM generate_series(1, {people}) n;
-INSERT INTO alerts_alert (user_id, wine_id, threshold_usd, state, last_notified_at, last_notified_price_usd)
+INSERT INTO alerts_alert (user_id, wine_id, target, state, last_notified_at, last_notified_price)
 SELECT u.id, 'wn_' || 1 + abs(hashint8(u.n * 31 + k)::bigint) % {wines}, 20 + k,
        CASE WHEN k % 5 = 0 THEN 'fired' ELSE 'armed' END, CASE WHEN k % 5 = 0 THEN now() END,
        CASE WHEN k % 5 = 0 THEN 20 END
