@@ -109,7 +109,11 @@ def test_a_worker_paused_past_its_lease_wakes_up_to_nothing(send: Any, processes
     wait_until(lambda: effects() == [event_id], seconds=30, what="another worker applies it")
     sleeper.send_signal(signal.SIGCONT)
     # It finds its session ended, or that its handler is long past its deadline; either way it applies nothing.
-    wait_until(lambda: sleeper.poll() == HUNG or "lane.recovered" in processes.log(sleeper), what="the sleeper notices")
+    wait_until(
+        lambda: sleeper.poll() == HUNG or "lane.recovered" in processes.log(sleeper),
+        seconds=60,
+        what="the sleeper notices",
+    )
     (later,) = send("a")
     wait_until(lambda: not left(), what="work goes on")
     assert effects() == [event_id, later]
