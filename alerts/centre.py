@@ -22,7 +22,7 @@ from alerts.models import Notification
 
 PAGE_SIZE = 20
 MOST_COUNTED = 100  # “99+”: nobody reads a larger number, and counting it would cost more than the page
-_CURSOR = re.compile(r"(?P<at>\d{4}-[0-9T:.+]{10,28})_(?P<kind>alert|digest)_(?P<id>\d{1,18})", re.ASCII)
+_CURSOR = re.compile(r"(?P<at>\d{4}-\d\d-[0-9T:.+]{10,28})_(?P<kind>alert|digest)_(?P<id>\d{1,18})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
