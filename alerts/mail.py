@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from unicodedata import category
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
@@ -13,6 +12,7 @@ from django.urls import reverse
 from alerts import unsubscribe, words
 from alerts.models import Notification
 from alerts.money import said
+from alerts.told import news, one_line
 from alerts.unsubscribe import Scope, Wish
 from jobs.mail.transport import stable_message_id
 
@@ -37,7 +37,7 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
         "old_price": None if notification.old_price is None else said(notification.old_price, notification.currency),
         "change": _change(notification.old_price, notification.new_price),
         "target": None if notification.target is None else said(notification.target, notification.currency),
-        "news": _news(notification),
+        "news": news(notification),
         "asked": words.asked_for(alert),
         "occurred_at": notification.occurred_at.strftime("%d %B %Y, %H:%M UTC").lstrip("0"),
         "name": alert.user.get_short_name(),
@@ -63,14 +63,6 @@ def compose(notification: Notification) -> EmailMultiAlternatives:
     return mail
 
 
-def _news(notification: Notification) -> str:
-    """Why this is worth a mail: “below your $160.00”, “the lowest in 90 days”, “back in stock”."""
-    if notification.target is None:
-        return notification.reason
-    where = "at" if notification.new_price == notification.target else "below"
-    return f"{where} your {said(notification.target, notification.currency)}"
-
-
 def _change(old: Decimal | None, new: Decimal) -> str | None:
     """“18.5 % less”, or None when there was no price before or it is the same."""
     if old is None or old == new:
@@ -85,12 +77,3 @@ def subject(name: str, says: str) -> str:
     name, says = one_line(name), one_line(says)[: settings.MAIL_SUBJECT_LONGEST - 2]
     room = settings.MAIL_SUBJECT_LONGEST - len(says) - 1
     return f"{name if len(name) <= room else name[: room - 1].rstrip() + '…'} {says}"
-
-
-def one_line(text: str) -> str:
-    """Without what is not seen: line ends of every sort, controls, and marks that reverse what follows (bidi)."""
-    return " ".join("".join(" " if category(c) in UNSEEN else c for c in text).split())
-
-
-# Controls, surrogates, private use, unassigned; and formats, the bidi marks and zero-width letters among them.
-UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

@@ -114,6 +114,11 @@ def biggest_falls(wine_ids: Iterable[str], *, now: datetime, most: int, days: in
 # --- Keeping ---------------------------------------------------------------------------------------------------
 
 
+def check(message: Message) -> None:
+    """Raises PermanentError for a message that `enter` would refuse."""
+    _read(message)
+
+
 def enter(messages: Sequence[Message]) -> None:
     """Handle price events and the ends and returns of offers. Raises PermanentError for a malformed one."""
     seen: Seen = defaultdict(list)

@@ -57,6 +57,7 @@ ROUTES = [
         analytics.enter,
         ordered=True,
         batch=500,
+        check=analytics.check,
     ),
     # Sends the mails. Each stands for itself, so none waits for another.
     Route(

@@ -20,8 +20,8 @@ from django.utils import timezone
 from alerts import notifications, owners, reachable, suppressions, unsubscribe
 from alerts.digest import facts
 from alerts.digest.models import Digest
-from alerts.mail import one_line
 from alerts.mail_models import Suppression
+from alerts.told import one_line
 from alerts.unsubscribe import Scope, Wish
 from jobs.errors import PermanentError
 from jobs.mail.transport import stable_message_id
