@@ -49,7 +49,7 @@ class Provider:
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[Provider]:
     mail.outbox = []
-    settings.WORKER_POLL_INTERVAL = timedelta(milliseconds=1)  # a lane reads the breaker each time it looks
+    settings.WORKER_POLL_INTERVAL = timedelta(microseconds=1)  # a lane reads the breaker each time it looks
     monkeypatch.setattr(lanes, "BREAKER_SECONDS", 0.001)
     made = Provider()
 
