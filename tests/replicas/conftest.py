@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import environ
@@ -24,13 +23,6 @@ from winecellar.replicas import middleware
 from winecellar.replicas.standby import Standby as Replica
 
 ALIAS = "replica0"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of them in one process, since a copy of the server takes some seconds."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.xdist_group("replicas"))
 
 
 @pytest.fixture(scope="package")
