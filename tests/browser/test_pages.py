@@ -114,12 +114,7 @@ def faults(page: Page) -> list[str]:
     """Of the page as it is loaded, in both palettes and all widths."""
     found: dict[str, None] = {}
     page.evaluate(AXE_SCRIPT)
-    for width, scheme, contrast in (
-        (320, "light", True),
-        (320, "dark", False),
-        (1280, "dark", True),
-        (1280, "light", False),
-    ):
+    for width, scheme, contrast in LOOKS:
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         found |= dict.fromkeys(f"{scheme}, {width} px: {fault}" for fault in page.evaluate(AXE, contrast))
@@ -145,6 +140,22 @@ def test_a_page_has_no_fault(visit: Visit, facts: dict[str, Any], collectors_coo
     assert answer.status == at.status
     assert page.url.endswith(path), "it was not sent elsewhere"
     assert faults(page) == []
+
+
+@pytest.mark.parametrize("path", ["/wines/{wine}", "/alerts/{alert}", "/cellar"])
+def test_a_wide_screen_shows_two_columns_apart_and_the_menu_in_one_line(
+    visit: Visit, facts: dict[str, Any], collectors_cookies: Any, path: str
+) -> None:
+    page = visit(storage_state=collectors_cookies)
+    page.goto(path.format(**facts))
+    columns, between, lines = page.evaluate(
+        """() => {
+            const style = getComputedStyle(document.querySelector(".wine-page, .alert-page, .cellar-page"));
+            const tops = [...document.querySelectorAll(".masthead nav li")].map(e => e.getBoundingClientRect().top);
+            return [style.gridTemplateColumns.split(" ").length, style.rowGap, new Set(tops).size];
+        }"""
+    )
+    assert (columns, between, lines) == (2, "40px", 1)
 
 
 def test_the_faults_would_be_found(visit: Visit) -> None:
