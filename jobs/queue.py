@@ -75,7 +75,8 @@ def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timede
 #            saw cannot be another row's place before the statement ends
 #   taken    where one was skipped, or has moved since the window was read, the later ones of its group stay too
 # `free` and `got` say that all of the window may go, and that all of it could be locked: nearly always, and then the
-# sorting and comparing is not run. Nothing is joined, so that no wrong guess of the planner's makes it quadratic.
+# sorting and comparing is not run. Nothing is joined, so that no wrong guess of the planner's makes it quadratic; the
+# messages are looked up one by one (OFFSET 0): many are published at the same moment, and a merge by it compares all.
 # The first row says what was seen, the others are the messages.
 # {group} is the key when ordered, else the id. A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and
 # claim more than the limit (Postgres bug #15715).
@@ -150,7 +151,9 @@ FROM token, (
 UNION ALL
 SELECT claimed.id, m.id, m.event_id, m.type, m.key, m.body::text, nullif(m.attributes::text, '{{}}'),
        m.published_at::text, claimed.receive_count, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM claimed JOIN jobs_message m ON m.published_at = claimed.published_at AND m.id = claimed.message_id
+FROM claimed CROSS JOIN LATERAL (
+    SELECT * FROM jobs_message WHERE published_at = claimed.published_at AND id = claimed.message_id OFFSET 0
+) m
 ORDER BY id NULLS FIRST
 """
 CLAIM_ORDERED = CLAIM.format(group="key", passable="TRUE")
