@@ -1,7 +1,7 @@
 """What all tests share. The environment is set by tests/environment.py, before Django reads it."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,14 +13,22 @@ SHARED = {
 }
 
 
-# First, for xdist's own hook reads the marks and comes before those of folders.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        folder = item.path.relative_to(here).parts[0] if here in item.path.parents else ""
-        if folder in SHARED:
-            item.add_marker(pytest.mark.xdist_group(folder))
+def shared_folder(nodeid: str) -> str | None:
+    """The folder of a test such as tests/browser/test_pages.py::test_…, if its tests belong together."""
+    folder = nodeid.split("::", maxsplit=1)[0].split("/")[-2:-1]
+    return folder[0] if folder and folder[0] in SHARED else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each test to whoever is free, those that share something to one. (Groups of xdist 3.8 do not reach pytest 9.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatIsShared(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return shared_folder(nodeid) or nodeid
+
+    return ByWhatIsShared(config, log)
 
 
 @pytest.fixture(autouse=True)

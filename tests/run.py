@@ -45,8 +45,7 @@ def main(arguments: list[str]) -> int:
     try:
         failed = [name for name, command, extra in CHECKS if not _passes(name, command, {**environment, **extra})]
         if "--checks-only" not in arguments:
-            # By group: the browser's tests share a browser and a site, so one process has them all.
-            spread = ["-n", os.environ.get("JOBS", "2"), "--dist", "loadgroup"]
+            spread = ["-n", os.environ.get("JOBS", "2")]  # which test goes where: tests/conftest.py
             command = [sys.executable, "-m", "pytest", "--create-db", *spread, *arguments]
             if subprocess.run(command, env=environment, check=False).returncode:
                 failed.append("tests")
