@@ -9,6 +9,8 @@ from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError,
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
 
+from jobs import prepared
+
 # Classes of SQLSTATE that say "not now": connection, resources, operator intervention, system error.
 AWAY_CLASSES = ("08", "53", "57", "58")
 AWAY_CODES = {
@@ -61,9 +63,11 @@ def run(sql: str, params: Sequence[Any] | Mapping[str, Any], *, keep_plan: bool 
     database.close_if_health_check_failed()
     database.ensure_connection()
     with database.wrap_database_errors:
+        keep_plan = keep_plan and prepared.wanted()
         made = ServerBindingCursor(database.connection) if keep_plan else database.create_cursor()  # type: ignore[call-arg]
         cursor: CursorWrapper = database._prepare_cursor(made)
-    cursor.execute(sql, params)
+    with prepared.refusals(OperationalError):
+        cursor.execute(sql, params)
     return cursor
 
 
@@ -76,7 +80,7 @@ def pipelined() -> Iterator[None]:
     """
     database: Any = connections[DEFAULT_DB_ALIAS]
     database.ensure_connection()
-    with database.wrap_database_errors, database.connection.pipeline():
+    with prepared.refusals(OperationalError), database.wrap_database_errors, database.connection.pipeline():
         yield
 
 

@@ -1,10 +1,12 @@
 """A statement that the server parses and plans once per connection: the claim, which a lane says over and over.
 
 Guarantee: it answers what it would on `connection.cursor()`, and goes by its indexes however small the tables were
-when it was planned. Behind a pooler that mixes sessions up it fails once, as a lost connection does, and this process
-prepares no more. For jobs/queue.py alone, outside transactions.
+when it was planned. Behind a pooler that mixes sessions up any prepared statement (jobs.database.run has others) fails
+once, as a lost connection does, and this process prepares no more. `cursor` is for jobs/queue.py, outside transactions.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -12,7 +14,6 @@ import structlog
 from django.conf import settings
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
-from psycopg import errors
 
 # A plan made while the table fits a page would read all of it, and be kept when there are a million rows. In the same
 # transaction and round trip as the statement, and over with it.
@@ -29,19 +30,39 @@ class _Ours:
     possible = True
 
 
-class _PreparingCursor(psycopg.Cursor[Any]):
-    def execute(self, query: Any, params: Any = None, **kwargs: Any) -> "_PreparingCursor":
-        try:
-            with self.connection.pipeline():
-                psycopg.Cursor(self.connection).execute(BY_INDEX, prepare=True)
-                return super().execute(query, params, prepare=True, **kwargs)
-        except (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement) as error:
+# invalid_sql_statement_name, duplicate_prepared_statement: it is another session's.
+ANOTHERS = {"26000", "42P05"}
+# feature_not_supported, "cached plan must not change result type": a migration has changed a table since.
+OUTDATED = "0A000"
+
+
+def wanted() -> bool:
+    """Whether statements are to be prepared in this process."""
+    return bool(settings.PREPARED_STATEMENTS) and _Ours.possible
+
+
+@contextmanager
+def refusals(error: type[Exception]) -> Iterator[None]:
+    """Raise as `error`, which is to mean a lost connection, when the server has another idea of what was prepared: a
+    new connection prepares anew, or not at all where this one turns out to be shared."""
+    try:
+        yield
+    except Exception as refused:
+        code = getattr(refused, "sqlstate", None) or getattr(refused.__cause__, "sqlstate", None)
+        if code in ANOTHERS:
             _Ours.possible = False
             log.warning("statements.not_prepared", reason="this session is shared by others, as by a pooler")
-            raise psycopg.OperationalError("a prepared statement is another session's") from error
-        except errors.FeatureNotSupported as error:
-            # "cached plan must not change result type": a migration has changed a table. A new connection plans anew.
-            raise psycopg.OperationalError("a prepared statement is older than its table") from error
+            raise error("a prepared statement is another session's") from refused
+        if code == OUTDATED:
+            raise error("a prepared statement is older than its table") from refused
+        raise
+
+
+class _PreparingCursor(psycopg.Cursor[Any]):
+    def execute(self, query: Any, params: Any = None, **kwargs: Any) -> "_PreparingCursor":
+        with refusals(psycopg.OperationalError), self.connection.pipeline():
+            psycopg.Cursor(self.connection).execute(BY_INDEX, prepare=True)
+            return super().execute(query, params, prepare=True, **kwargs)
 
 
 def cursor() -> CursorWrapper:
@@ -49,7 +70,7 @@ def cursor() -> CursorWrapper:
 
     Parameters travel apart from the statement, so one whose type Postgres cannot tell from its place needs a cast.
     """
-    if connection.queries_logged or not (settings.PREPARED_STATEMENTS and _Ours.possible):
+    if connection.queries_logged or not wanted():
         return connection.cursor()  # a log has the text as it was sent, and here there would be none
     connection.ensure_connection()
     raw: Any = _PreparingCursor(connection.connection)

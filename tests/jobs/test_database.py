@@ -1,11 +1,13 @@
 """How the statements of a hot path run: their plans are kept, and several are sent before the first is answered."""
 
 import threading
+from contextlib import nullcontext
 
 import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
-from jobs.database import pipelined, run, sqlstate
+from jobs import prepared
+from jobs.database import connection_is_lost, is_away, pipelined, run, sqlstate
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MARKED = "SELECT %s::int + 1 AS kept_plan"
@@ -34,6 +36,23 @@ def test_without_prepared_statements_it_never_is():
     finally:
         connection.close()
         connection.settings_dict["OPTIONS"] = options
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "in a pipeline"])
+def test_behind_a_pooler_it_fails_once_as_a_lost_connection_does_and_nothing_is_prepared_again(at_once, monkeypatch):
+    monkeypatch.setattr(prepared._Ours, "possible", True)
+    connection.close()
+    assert [run(MARKED, [n]).fetchone() for n in range(10)] == [(n + 1,) for n in range(10)]
+    with connection.cursor() as cursor:
+        # What another server session behind a pooler looks like; psycopg would notice a plain DEALLOCATE.
+        cursor.execute("DO 'BEGIN DEALLOCATE ALL; END'")
+    with pytest.raises(OperationalError) as raised, transaction.atomic(), pipelined() if at_once else nullcontext():
+        run(MARKED, [1]).fetchone()
+    assert is_away(raised.value), "the sender is asked to come again"
+    assert connection_is_lost(raised.value)
+    connection.close()
+    assert [run(MARKED, [n]).fetchone() for n in range(10)] == [(n + 1,) for n in range(10)]
+    assert kept_plans() == 0
 
 
 def test_an_error_in_a_pipeline_is_djangos_and_rolls_all_of_it_back():
