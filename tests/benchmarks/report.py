@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import subprocess
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,7 +24,7 @@ machines.
 
 - **Machine:** {machine}
 - **Server, the same for all:** {server}
-- **Date:** {date}; load average {load} as the run began{shared}{small}
+- **Date:** {sittings}{shared}{small}
 - **Versions:** {versions}
 
 Ours is `manage.py run_worker` as it ships: {lanes} connections per process; order by key, fence, receive count and
@@ -36,22 +35,21 @@ keeps no ledger, no order and no fence.
 SMALL = ". **A small run**: the bars are set for 20,000, 200,000 and 1,000,000 jobs, and medians of three runs"
 
 
-def write(bench: Bench, path: Path, *, shared: bool, load: str) -> None:
+def write(bench: Bench, path: Path, *, shared: bool) -> None:
     readings = Readings(bench)
     done = {record["scenario"] for record in bench.records}
-    parts = [_introduction(bench, shared, load), _bars(bench, readings)]
+    parts = [_introduction(bench, shared), _bars(bench, readings)]
     parts += [section(bench, readings) for name, section in SECTIONS.items() if name in done]
     parts.append(_remarks(bench))
     path.write_text("\n".join(part.strip("\n") + "\n" for part in parts))
 
 
-def _introduction(bench: Bench, shared: bool, load: str) -> str:
+def _introduction(bench: Bench, shared: bool) -> str:
     return INTRODUCTION.format(
         runs="one run" if bench.size.runs == 1 else f"{bench.size.runs} runs",
         machine=machine(),
         server=server.described(),
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        load=load,
+        sittings="; ".join(bench.sittings),
         shared=". **Others were using the machine all the while**, so rates are low and uneven" if shared else "",
         small="" if bench.size.huge >= FULL.huge and bench.size.runs >= FULL.runs else SMALL,
         versions=versions(),

@@ -35,6 +35,7 @@ class Bench:
     size: Size
     missing: dict[str, str] = field(default_factory=dict)  # system → why it was not run
     records: list[dict[str, Any]] = field(default_factory=list)
+    sittings: list[str] = field(default_factory=list)  # when what was measured, and how busy the machine was
     began: float = field(default_factory=time.monotonic)
 
     def systems(self, *, slow: bool = True, only: Sequence[str] = ()) -> list[System]:

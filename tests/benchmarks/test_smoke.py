@@ -41,7 +41,7 @@ def test_scenarios_run_and_their_figures_reach_the_bars_and_the_report(tmp_path:
     for scenario in (scenarios.effect, scenarios.latency, scenarios.publish):
         scenario(bench)
     assert [record for record in bench.records if "failed" in record] == []
-    report.write(bench, tmp_path / "benchmarks.md", shared=True, load="0 0 0")
+    report.write(bench, tmp_path / "benchmarks.md", shared=True)
     text = (tmp_path / "benchmarks.md").read_text()
     found = [bar for bar in bars(bench) if bar.found(Readings(bench)) is not None]
     assert len(found) == 4  # those that need no peer: two against plain SQL, polling, and bulk publishing
