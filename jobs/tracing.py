@@ -96,6 +96,12 @@ def trace_id(attributes: Mapping[str, str]) -> str:
     return found[1] if found else ""
 
 
+def named(attributes: Mapping[str, str]) -> dict[str, str]:
+    """For a log line about a message: its trace, where it has one."""
+    found = trace_id(attributes)
+    return {"trace_id": found} if found else {}
+
+
 def _written(context: SpanContext) -> dict[str, str]:
     said = {PARENT: f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"}
     return {**said, STATE: context.trace_state.to_header()} if context.trace_state else said

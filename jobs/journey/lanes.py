@@ -135,6 +135,8 @@ def _standing(facts: Facts, *, now: datetime, ledger: timedelta) -> tuple[State,
     if facts.letters:
         last = facts.letters[-1]
         return State.DEAD_LETTERED, f"Dead-lettered as letter {last.id}; {last.outcome or last.decision}."
+    if facts.queued and facts.published_at < now - ledger:
+        return State.UNKNOWN, "It was acked and that is forgotten, or it waits behind more than were looked at."
     if facts.queued:
         return State.AVAILABLE, "It waits behind more of its partition than were looked at."
     if facts.subscribed_at is None:

@@ -19,7 +19,7 @@ from jobs.journey import selectors
 from jobs.models import Delivery
 from jobs.worker import drain
 from tests.alerts.receiver import answers, receiving
-from tests.cast import NOW, alert, person, price, with_app, wine
+from tests.cast import NOW, alert, person, price, wine, with_app
 from tests.flows.test_price_to_mail import Shop
 from winecellar.accounts.models import User
 
@@ -134,11 +134,10 @@ def test_a_post_that_was_tried_again_is_told_with_the_price_it_is_about(
     mail.outbox = []
     with receiving(tmp_path, monkeypatch) as receiver:
         services.add_webhook(user_id=person("alice").pk, url=receiver.url, now=NOW)
-        receiver.behaviour = answers(500)
+        receiver.then(answers(500), answers(200))
         alert("160.00")
         event = price("154.00")
         drain()
-        receiver.behaviour = answers(200)
         Channel.objects.update(retry_at=None)
         Delivery.objects.update(visible_at="2026-01-01T00:00:00Z")
         drain()

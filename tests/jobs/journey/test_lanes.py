@@ -67,6 +67,11 @@ def test_what_the_ledger_has_forgotten_is_said_to_be_forgotten_and_not_to_be_los
         State.ACKED,
         "Acked; when is forgotten, for the ledger is kept 7 days.",
     )
+    deep = replace(FACTS, queued=[replace(QUEUED, delivery_id=None)])
+    assert said(deep, T + WEEK + timedelta(hours=1)) == (
+        State.UNKNOWN,
+        "It was acked and that is forgotten, or it waits behind more than were looked at.",
+    )
 
 
 def test_the_steps_of_a_letter_that_was_redriven_and_applied_are_in_the_order_of_time() -> None:
