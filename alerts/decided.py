@@ -19,7 +19,7 @@ from alerts.events import SEND_ALERT_EMAIL
 from alerts.rules import Outcome, State, Verdict
 from alerts.scenes import Told
 from jobs.messages import NewMessage, dumps
-from jobs.outbox import publish
+from jobs.outbox import follow_up, publish
 
 KNOWN = "SELECT alert_id, event_id FROM alerts_decision WHERE alert_id = ANY(%s) AND event_id = ANY(%s)"
 DECISIONS = """
@@ -114,7 +114,7 @@ class Decided:
             type=SEND_ALERT_EMAIL,
             key=f"alert:{alert_id}",
             body={"notification_id": pk, "alert_id": alert_id, "event_id": event_id},
-            attributes={**self.attributes.get(event_id, {}), "caused_by": event_id},
+            attributes=follow_up(self.attributes.get(event_id, {}), caused_by=event_id),
         )
 
     def _row(self, candidate: Candidate) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """The queue in the admin, to be looked at. Changing a subscription is `manage.py subscriptions`.
 
-The schedule and its incidents are in admin_schedule.py, dead letters in admin_dead_letters.py.
+The schedule and its incidents are in admin_schedule.py, dead letters in admin_dead_letters.py, journeys in
+admin_journeys.py.
 """
 
 from django.contrib import admin
 
-from jobs import admin_dead_letters, admin_schedule
+from jobs import admin_dead_letters, admin_journeys, admin_schedule
 from jobs.models import Subscription
 from jobs.read_only import ReadOnlyAdmin
 
-__all__ = ["ReadOnlyAdmin", "admin_dead_letters", "admin_schedule"]  # the latter two register themselves
+__all__ = ["ReadOnlyAdmin", "admin_dead_letters", "admin_journeys", "admin_schedule"]  # they register themselves
 
 
 @admin.register(Subscription)

@@ -13,7 +13,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from jobs import queue
+from jobs import queue, tracing
 from jobs.database import connection_is_lost
 from jobs.errors import LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
@@ -97,7 +97,10 @@ class Application:
     def _in_one_transaction(self, messages: Sequence[Message]) -> None:
         self.on_attempt()
         self.attempt = messages
-        with structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id):
+        with (
+            tracing.process(self.route.name, messages),
+            structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id),
+        ):
             try:
                 suppressed = self._commit(messages, queue.ack)
             except queue.AlreadyAppliedError:
@@ -107,9 +110,11 @@ class Application:
 
     def _commit(self, messages: Sequence[Message], ack: Ack) -> int:
         with transaction.atomic():
+            queue.note_retried(self.claim, self.route.name, messages)
             acked = ack(self.claim, self.route.name, messages)
             if acked.gone < len(messages):
                 raise LeaseLostError(f"{len(messages) - acked.gone} of {len(messages)} are another's now")
+            queue.note_suppressed(self.route.name, messages, acked.fresh)
             fresh = messages if acked.fresh is None else first_of_each(messages, acked.fresh)
             if fresh:
                 self.handler(fresh)

@@ -258,6 +258,16 @@ def purge_ledger(older_than: datetime, *, batch: int) -> int:
         return int(cursor.rowcount)
 
 
+def purge_past_deliveries(older_than: datetime, *, batch: int) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM jobs_past_delivery WHERE id = ANY(ARRAY("
+            " SELECT id FROM jobs_past_delivery WHERE settled_at < %s ORDER BY settled_at LIMIT %s))",
+            [older_than, batch],
+        )
+        return int(cursor.rowcount)
+
+
 def purge_dead_letters(older_than: datetime, *, batch: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(

@@ -10,7 +10,7 @@ import traceback
 import structlog
 from django.conf import settings
 
-from jobs import queue
+from jobs import queue, tracing
 from jobs.database import database_is_away
 from jobs.dead_letters.case_files import origin_of
 from jobs.dead_letters.fingerprint import fingerprint
@@ -43,6 +43,7 @@ def settle_failure(
         "event_id": message.event_id,
         "receive_count": message.receive_count,
         "error_class": type(error).__name__,
+        **tracing.named(message.attributes),
     }
     if kind in {Kind.UNCLASSIFIED, Kind.CRASH}:
         log.error(kind.value, **facts, exc_info=error)
@@ -82,7 +83,8 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
     )
     if buried is None:
         raise LeaseLostError("what was to be buried is another's now")
-    log.warning("delivery.dead_lettered", subscription=consumer, event_id=message.event_id, cause=cause.value)
+    facts = {"subscription": consumer, "event_id": message.event_id, "cause": cause.value}
+    log.warning("delivery.dead_lettered", **facts, **tracing.named(message.attributes))
 
 
 def bury_unqueued(consumer: str, message: NewMessage, error: BaseException) -> int:

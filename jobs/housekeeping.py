@@ -27,9 +27,11 @@ def in_chunks(run: Run, purge: Callable[[], int], *, of: str, before: int = 0) -
 
 
 def purge_ledger(run: Run) -> None:
-    """Forget what was processed longer ago than anything is redelivered or redriven."""
+    """Forget what was processed longer ago than anything is redelivered or redriven, and how it got there."""
     before = store.now() - settings.LEDGER_RETENTION
-    in_chunks(run, lambda: catalog.purge_ledger(before, batch=BATCH), of="ledger rows removed")
+    rows = in_chunks(run, lambda: catalog.purge_ledger(before, batch=BATCH), of="ledger rows removed")
+    past = lambda: catalog.purge_past_deliveries(before, batch=BATCH)  # noqa: E731
+    in_chunks(run, past, of="retries removed", before=rows)
 
 
 def purge_dead_letters(run: Run) -> None:

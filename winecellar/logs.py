@@ -10,11 +10,14 @@ from typing import Any
 
 import structlog
 
+from jobs import tracing
+
 SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
+    tracing.add_ids,
 ]
 
 

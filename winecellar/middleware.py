@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import resolve
 
+from jobs import tracing
 from jobs.database import is_away
 
 log = structlog.get_logger(__name__)
@@ -31,8 +32,14 @@ class RequestIdMiddleware:
         request_id = given if PROXY_REQUEST_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
         request.request_id = request_id  # type: ignore[attr-defined]
         began = time.perf_counter()
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        said = request.META.get("HTTP_TRACEPARENT"), request.META.get("HTTP_TRACESTATE")
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            tracing.request(str(request.method), *said) as traced,
+        ):
             response = self.get_response(request)
+            found = request.resolver_match
+            traced.answered(str(request.method), f"/{found.route}" if found else None, response.status_code)
             # The path alone: what is searched for, and a key that somebody put into the address, is not ours to keep.
             log.info(
                 "request",

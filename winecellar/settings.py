@@ -100,6 +100,17 @@ DEAD_LETTER_PAGE = 50  # letters on a page of the list
 # Rows that one page looks at for filters no index serves; the next page goes on where it stopped.
 DEAD_LETTER_LOOK = 5_000
 
+# --- Journeys (see docs/journeys.md) ---------------------------------------------------------------------------
+
+JOURNEYS = "winecellar.journeys"
+JOURNEY_SHOWN = 50  # follow-ups, decisions and found events on one page; how many more there are is counted up to ...
+JOURNEY_COUNTED = 1_000
+# Deliveries of one partition that are looked at for a message that waits, which no index finds: one would cost every
+# publisher. Further back it is only said that it waits.
+JOURNEY_LOOK = 10_000
+# The newest messages that are looked through for an id of a request or of a merchant's, which no index finds either.
+JOURNEY_SEARCH = 50_000
+
 # --- The schedule and its alarms ------------------------------------------------------------------------------
 
 SCHEDULE = "winecellar.schedule"
@@ -129,6 +140,13 @@ ALARM_MAIL_TO = env.list("ALARM_MAIL_TO", default=[])
 MONITOR_PING_URL = env.str("MONITOR_PING_URL", default="").rstrip("/")
 MONITOR_WATCHMAN_INTERVAL = timedelta(minutes=1)  # how often the watchman pings, while all its looks succeed
 MONITOR_TIMEOUT = timedelta(seconds=5)  # a ping that takes longer is given up; nothing depends on it
+
+# --- Traces (see docs/tracing.md) ------------------------------------------------------------------------------
+
+# otlp: spans are made and sent by the OpenTelemetry SDK, which must be installed, and reads its own OTEL_… variables.
+# none: only what a request's sender said of its trace is carried on.
+TRACES_EXPORTER = env.str("OTEL_TRACES_EXPORTER", default="none")
+TRACES_SERVICE_NAME = env.str("OTEL_SERVICE_NAME", default="winecellar")
 
 # --- Feeds ----------------------------------------------------------------------------------------------------
 
