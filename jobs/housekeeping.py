@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.conf import settings
 
 from jobs import catalog
-from jobs.alarms import evaluation, incidents
+from jobs.alarms import evaluation, incidents, notices
 from jobs.schedule import store
 from jobs.schedule.run import Run
 
@@ -61,4 +61,4 @@ def evaluate_alarms(run: Run) -> None:
     """Look at every alarm, the watchman's own silence among them."""
     if not evaluation.evaluate(store.now()):
         raise RuntimeError("a judge failed; the log says which")
-    evaluation.tell(store.now())
+    notices.tell(store.now())
