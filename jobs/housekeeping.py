@@ -8,6 +8,7 @@ from django.conf import settings
 
 from jobs import catalog
 from jobs.alarms import evaluation, incidents, notices
+from jobs.gauges import store as gauges
 from jobs.schedule import store
 from jobs.schedule.run import Run
 
@@ -55,6 +56,12 @@ def purge_schedule_history(run: Run) -> None:
         closed = incidents.purge(before)
         processes = store.purge_processes(store.now() - 10 * settings.PROCESS_SILENT_AFTER)
     run.progress(runs + closed, **{"runs removed": runs, "incidents removed": closed, "processes removed": processes})
+
+
+def purge_gauges(run: Run) -> None:
+    """Forget minutes that no page draws and no alarm compares with any more."""
+    before = store.now() - settings.GAUGE_RETENTION
+    in_chunks(run, lambda: gauges.purge(before, batch=BATCH), of="minutes removed")
 
 
 def evaluate_alarms(run: Run) -> None:

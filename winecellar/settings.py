@@ -141,6 +141,7 @@ GAUGE_LATE_COMMIT = timedelta(minutes=1)
 GAUGE_RETENTION = timedelta(hours=48)  # today, and the same hours of yesterday to compare with
 GAUGE_RATE_OVER = timedelta(minutes=5)  # rates are of the last so long: the promise's own length
 GAUGE_WINDOW_OVER = timedelta(minutes=15)  # and the time from publication to effect: enough for a hundredth to be one
+STATUS_WATCH_INTERVAL = timedelta(seconds=5)  # between two screens of `manage.py status --watch`
 GAUGE_PAGE_HOURS = 3  # that the operators' page draws
 # A scrape shows this as its bearer token. Without one /metrics is open to this machine alone, or to nobody.
 METRICS_TOKEN = env.str("METRICS_TOKEN", default="")

@@ -1,6 +1,6 @@
-"""An incident's turn, posted: JSON, signed as Standard Webhooks (standardwebhooks.com) has it if there is a secret.
+"""An incident's turn, posted: JSON, signed as Standard Webhooks (standardwebhooks.com) has it given a secret.
 
-Guarantee: `webhook-id` is the turn's own on every try; over within settings.MONITOR_TIMEOUT; raises if it was not taken.
+Guarantee: `webhook-id` is the turn's own on every try; over within settings.MONITOR_TIMEOUT; raises if it is not taken.
 """
 
 from __future__ import annotations

@@ -141,6 +141,12 @@ def partitions() -> tuple[datetime, list[Counted]]:
         if last and last[2] - last[0] <= fresh_for(last[1]):
             cursor.execute(LAST)
             return last[0], [Counted(*row) for row in cursor.fetchall()]
+    return count()
+
+
+def count() -> tuple[datetime, list[Counted]]:
+    """Count now, whatever that costs, and keep nothing of it."""
+    with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
         (now,) = cursor.fetchone()
         cursor.execute(COUNT + " ORDER BY 1, 2", {"promise": settings.ALERT_PROMISE.total_seconds()})

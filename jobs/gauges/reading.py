@@ -71,10 +71,11 @@ class Reading:
         return found
 
 
-def read(now: datetime) -> Reading:
-    """Everything, at the database's time `now`."""
+def read(now: datetime, *, as_counted: bool = False) -> Reading:
+    """Everything, at the database's time `now`, or `as_counted`: when the queue was last counted."""
     sampled_at = census.counted_at()
     counted_at, counted = census.partitions()
+    now = counted_at if as_counted else now
     return Reading(
         now=now,
         counted_at=counted_at,
@@ -96,8 +97,8 @@ def read(now: datetime) -> Reading:
 
 
 def subscriptions(now: datetime) -> list[Subscription]:
-    """The subscriptions' gauges alone."""
-    return _subscriptions(census.partitions()[1], now)
+    """The subscriptions' gauges alone, counted now: for who has just changed one."""
+    return _subscriptions(census.count()[1], now)
 
 
 def _subscriptions(counted: Sequence[Counted], now: datetime) -> list[Subscription]:
