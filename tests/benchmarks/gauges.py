@@ -1,7 +1,7 @@
 """What reading all gauges costs with a million deliveries waiting: `python -m tests.benchmarks.gauges [count]`.
 
-Fills the queue of the database that the environment names (one for this alone), a tenth of it in one partition; says what
-the count itself costs, which the watchman makes beside the queue, and then what each reading costs.
+Fills the queue of the database that the environment names (one for this alone), a tenth of it in one partition; says
+what the count itself costs, which the watchman makes beside the queue, and then what each reading costs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ FILL = """
 INSERT INTO jobs_delivery (subscription_id, part, message_id, published_at, event_id, key, visible_at)
 SELECT s.id, CASE WHEN n %% 10 = 0 THEN 0 ELSE n %% s.partitions END, n, at, 'evt_' || n, 'wn_' || n %% 5000, at
 FROM (SELECT n, clock_timestamp() - n * interval '1 ms' AS at FROM generate_series(%s::int, %s::int) n) filled
-JOIN jobs_subscription s ON s.name = (ARRAY['price-history', 'alert-matching', 'search-index', 'analytics-rollup'])[n %% 4 + 1]
+JOIN jobs_subscription s
+  ON s.name = (ARRAY['price-history', 'alert-matching', 'search-index', 'analytics-rollup'])[n %% 4 + 1]
 """
 MINUTES = """
 INSERT INTO jobs_minute (minute, subscription_id, part, arrived, received, acked, depth, due_seconds)
