@@ -15,7 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from jobs.alarms import incidents
-from jobs.alarms.pages import address_of, page_of
+from jobs.alarms.pages import address_of, page_of, runbook_address
 from jobs.models import Incident, JobRun, ScheduledJob
 from jobs.read_only import ReadOnlyAdmin
 from jobs.schedule import control, cron, store
@@ -174,7 +174,8 @@ class IncidentAdmin(ReadOnlyAdmin):
     @admin.display(description="what to do")
     def what_to_do(self, incident: Incident) -> SafeString:
         links = format_html_join("", '; <a href="{}">look there</a>', ((path,) for path in address_of(incident)))
-        return format_html("{}, “{}”{}", page_of(incident.alarm), incident.alarm, links)
+        address, path = runbook_address(incident.alarm), page_of(incident.alarm)
+        return format_html('<a href="{}">{}</a>, “{}”{}', address, path, incident.alarm, links)
 
     @admin.action(description="Acknowledge: I have seen it", permissions=["operate"])
     def acknowledge(self, request: HttpRequest, queryset: QuerySet[Incident]) -> None:

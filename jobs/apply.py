@@ -17,6 +17,7 @@ from jobs import queue, tracing
 from jobs.database import connection_is_lost
 from jobs.errors import LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
+from jobs.gauges.tally import tally
 from jobs.messages import Message
 from jobs.retry import CRASHES
 from jobs.subscriptions import Apply, Route
@@ -93,6 +94,7 @@ class Application:
             self._apply(messages[middle:])
         else:
             self.applied += len(messages)
+            tally.applied(self.claim.partition, messages)
 
     def _in_one_transaction(self, messages: Sequence[Message]) -> None:
         self.on_attempt()
@@ -136,6 +138,7 @@ class Application:
         unknown = [message for message in messages if message.type not in self.route.message_types]
         if not unknown:
             return messages
+        tally.unknown(self.claim.partition, [message.type for message in unknown])
         log.error("delivery.unknown_type", subscription=self.route.name, types=sorted({m.type for m in unknown}))
         delay = settings.UNKNOWN_HANDLER_DELAY.total_seconds()
         queue.put_back(self.claim, [queue.PutBack(message, delay=delay, charged=False) for message in unknown])

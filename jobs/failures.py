@@ -15,6 +15,7 @@ from jobs.database import database_is_away
 from jobs.dead_letters.case_files import origin_of
 from jobs.dead_letters.fingerprint import fingerprint
 from jobs.errors import LeaseLostError
+from jobs.gauges.tally import tally
 from jobs.messages import Message, NewMessage
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
 
@@ -60,6 +61,7 @@ def settle_failure(
             back = queue.PutBack(message, delay=delay, charged=charged, failure=failure if charged else None)
             if not queue.put_back(claim, [back]):
                 raise LeaseLostError("what failed is another's now")
+            tally.failed(claim.partition, type(error).__name__, buried=False)
             return True
         case Bury(cause=cause):
             bury(claim, consumer, message, cause, error)
@@ -83,6 +85,7 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
     )
     if buried is None:
         raise LeaseLostError("what was to be buried is another's now")
+    tally.failed(claim.partition, type(error).__name__, buried=True)
     facts = {"subscription": consumer, "event_id": message.event_id, "cause": cause.value}
     log.warning("delivery.dead_lettered", **facts, **tracing.named(message.attributes))
 

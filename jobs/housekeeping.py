@@ -7,7 +7,8 @@ from collections.abc import Callable
 from django.conf import settings
 
 from jobs import catalog
-from jobs.alarms import evaluation, incidents
+from jobs.alarms import evaluation, incidents, notices
+from jobs.gauges import store as gauges
 from jobs.schedule import store
 from jobs.schedule.run import Run
 
@@ -59,8 +60,14 @@ def purge_schedule_history(run: Run) -> None:
     run.progress(runs + closed, **{"runs removed": runs, "incidents removed": closed, "processes removed": processes})
 
 
+def purge_gauges(run: Run) -> None:
+    """Forget minutes that no page draws and no alarm compares with any more."""
+    before = store.now() - settings.GAUGE_RETENTION
+    in_chunks(run, lambda: gauges.purge(before, batch=BATCH), of="minutes removed")
+
+
 def evaluate_alarms(run: Run) -> None:
     """Look at every alarm, the watchman's own silence among them."""
     if not evaluation.evaluate(store.now()):
         raise RuntimeError("a judge failed; the log says which")
-    evaluation.tell(store.now())
+    notices.tell(store.now())

@@ -3,14 +3,15 @@
 jobs_message     the log: append-only, partitioned by month so that retention is a DROP
 jobs_delivery    hot and small: one row per message and subscription, deleted on ack
 processed_messages   the ledger, exactly as in the course
-Dead letters are in dead_letters/models.py.
+Dead letters are in dead_letters/models.py, what the gauges remember in gauges/models.py.
 """
 
 from django.db import models
 from django.db.models.functions import Now
 
-from jobs.alarms.models import Incident
+from jobs.alarms.models import Incident, Notice
 from jobs.dead_letters.models import AuditEntry, DeadLetter, Redrive, Tally
+from jobs.gauges.models import Minute, Occurrence, PartitionCount, Sampler
 from jobs.journey.models import Journey
 from jobs.schedule.models import JobLock, JobRun, Process, ScheduledJob
 
@@ -24,10 +25,15 @@ __all__ = [
     "JobRun",
     "Journey",
     "LoggedMessage",
+    "Minute",
+    "Notice",
+    "Occurrence",
+    "PartitionCount",
     "PastDelivery",
     "Process",
     "ProcessedMessage",
     "Redrive",
+    "Sampler",
     "ScheduledJob",
     "Subscription",
     "Tally",

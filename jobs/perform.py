@@ -21,6 +21,7 @@ from jobs.breaker import Breaker, Gate
 from jobs.database import connection_is_lost
 from jobs.errors import AwayError, LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
+from jobs.gauges.tally import tally
 from jobs.messages import Message
 from jobs.retry import Retry, wait_for_other_side
 from jobs.subscriptions import External, Route
@@ -142,6 +143,10 @@ class Performance:
     def idle(self) -> bool:
         return not self._under_way
 
+    @property
+    def under_way(self) -> int:
+        return len(self._under_way)
+
     def wait(self, seconds: float) -> None:
         """Until one that is under way is done, but no longer than this; at once when none is."""
         wait(self._under_way, timeout=seconds, return_when=FIRST_COMPLETED)
@@ -178,6 +183,7 @@ class Performance:
             fresh = [pair for pair in pairs if acked.fresh is None or pair[0].event_id in acked.fresh]
             if fresh:
                 self.handler.record(fresh)
+        tally.applied(claim.partition, messages)
         if acked.gone < len(messages):
             log.warning("lease.lost_after_effect", subscription=self.route.name, count=len(messages) - acked.gone)
 

@@ -99,6 +99,7 @@ ROUTES = [
         ordered=False,
         partitions=2,
         batch=settings.MAIL_BATCH,
+        promise=settings.DIGEST_PROMISE,
         check=digest_mail.check,
     ),
     # Has the alerts that waited for their owner's address looked at. Each person stands for themselves.
@@ -123,6 +124,7 @@ ROUTES = [
         ordered=False,
         partitions=1,
         batch=2,
+        promise=settings.CATALOGUE_ORDER_PATIENCE,
         check=turns.check,
     ),
     # Sends dead letters to their subscriptions again, at a rate; see docs/runbooks/dead-letters.md.

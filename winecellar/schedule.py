@@ -43,6 +43,9 @@ SCHEDULE = [
     # The ledger is kept seven days. Each hour, so that no run is long.
     Job("ledger-purge", "10 * * * *", housekeeping.purge_ledger, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=6 * HOUR, time_limit=30 * MINUTE),
+    # The gauges' minutes are kept two days. Each hour, for they are a hundred rows a minute.
+    Job("gauge-minutes", "35 * * * *", housekeeping.purge_gauges, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=6 * HOUR, time_limit=30 * MINUTE),
     # Dead letters are kept fourteen days; those that soon go are said first (an alarm does it).
     Job("dead-letter-retention", "20 3 * * *", housekeeping.purge_dead_letters, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),

@@ -148,6 +148,41 @@ MONITOR_TIMEOUT = timedelta(seconds=5)  # a ping that takes longer is given up; 
 TRACES_EXPORTER = env.str("OTEL_TRACES_EXPORTER", default="none")
 TRACES_SERVICE_NAME = env.str("OTEL_SERVICE_NAME", default="winecellar")
 
+# --- Gauges, and the alarms made from them (see docs/decisions/0029) --------------------------------------------
+
+# A worker tells what it has done this often, with its sign of life: what a crash leaves uncounted is no more.
+GAUGE_FLUSH_INTERVAL = timedelta(seconds=1)
+# The watchman counts the queue with each look, but so that counting takes no more than this share of the time.
+CENSUS_SHARE = 0.02
+# Arrivals are counted from the log, and wait for a transaction that is open no longer than this.
+GAUGE_LATE_COMMIT = timedelta(minutes=1)
+GAUGE_RETENTION = timedelta(hours=48)  # today, and the same hours of yesterday to compare with
+GAUGE_RATE_OVER = timedelta(minutes=5)  # rates are of the last so long: the promise's own length
+GAUGE_WINDOW_OVER = timedelta(minutes=15)  # and the time from publication to effect: enough for a hundredth to be one
+STATUS_WATCH_INTERVAL = timedelta(seconds=5)  # between two screens of `manage.py status --watch`
+GAUGE_PAGE_HOURS = 3  # that the operators' page draws
+# A scrape shows this as its bearer token. Without one /metrics is open to this machine alone, or to nobody.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+METRICS_FROM_LOOPBACK = env.bool("METRICS_FROM_LOOPBACK", default=not PRODUCTION)
+# Shares of ALERT_PROMISE: half of it gone is a warning while there is time, four fifths wants somebody now.
+ALARM_WARN_SHARE = 0.5
+ALARM_PAGE_SHARE = 0.8
+ALARM_OPENS_AFTER = timedelta(minutes=2)  # for how long a trend must hold: two looks at rates over five minutes
+# A type that came regularly and has not for so long, nor for so many times its longest pause of a day, has stopped.
+ARRIVALS_SILENT_AFTER = timedelta(minutes=15)
+ARRIVALS_SILENT_FACTOR = 3
+SUSPENDED_TOO_LONG = timedelta(hours=1)  # a pause for a deployment or a repair is over by then, or was forgotten
+# A snapshot held for longer keeps VACUUM from the queue's dead rows; nothing of ours lives half as long.
+HORIZON_HELD_AFTER = timedelta(minutes=10)
+DEAD_TUPLES_MOST = 1_000_000  # of a hot table, and more than live ones: some 300 MB that each look has to pass
+NOTIFY_QUEUE_MOST = 0.25  # of its 8 GB; at all of it no transaction that notifies can commit
+CONNECTIONS_MOST = 0.85  # of max_connections: the rest is for deployments and for whoever looks into it
+# The tables whose dead rows are watched: what is written with every price.
+HOT_TABLES = ["jobs_delivery", "processed_messages", "pricing_offer", "pricing_wine", "alerts_alert"]
+# Where incidents are posted when they open, are acknowledged and close; signed as Standard Webhooks (whsec_…).
+ALARM_WEBHOOK_URL = env.str("ALARM_WEBHOOK_URL", default="")
+ALARM_WEBHOOK_SECRET = env.str("ALARM_WEBHOOK_SECRET", default="")
+
 # --- Feeds ----------------------------------------------------------------------------------------------------
 
 FEED_MAX_BODY_BYTES = 1_000_000  # a thousand observations of 200 bytes five times over
@@ -228,6 +263,7 @@ ATOM_ENTRIES = 50
 ATOM_RATES = "120/h/key,600/h/ip"  # readers ask every few minutes at most; several of one person's, at one address
 # People whose week is reckoned in one transaction: half a second, so that a lost lock costs little.
 DIGEST_CHUNK = env.int("DIGEST_CHUNK", default=1_000)
+DIGEST_PROMISE = timedelta(hours=4)  # “on Monday morning”: by noon, at eight sends at once to everybody there is
 DIGEST_LINES = 5  # of each table of a digest: what is worth reading on a Monday
 
 # --- Cellars --------------------------------------------------------------------------------------------------
@@ -293,7 +329,7 @@ REPLICA_CONNECTION = {
 # Operators decide by what they read, so they read what is so.
 REPLICA_NEVER_FOR = ("/admin/",)
 # Programs, which keep no cookies and look at no pages: nothing is read elsewhere, and nothing remembered.
-REPLICA_NO_VISITORS = ("/feeds/", "/mail/reports/", "/unsubscribe/", "/metrics", "/healthz")
+REPLICA_NO_VISITORS = ("/feeds/", "/mail/reports/", "/unsubscribe/", "/metrics", "/healthz", "/readyz")
 
 # --- Django ---------------------------------------------------------------------------------------------------
 
@@ -325,6 +361,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "winecellar.machines.MachinesMiddleware",  # /healthz, /readyz, /metrics pass by everything else
     "winecellar.middleware.RequestIdMiddleware",
     "winecellar.middleware.DatabaseAwayMiddleware",
     "django.middleware.security.SecurityMiddleware",

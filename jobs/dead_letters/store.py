@@ -441,3 +441,30 @@ def waiting(now: datetime) -> list[tuple[str, int, datetime | None, datetime]]:
     with connection.cursor() as cursor:
         cursor.execute(WAITING, {"now": now})
         return list(cursor.fetchall())
+
+
+# By age, of those that wait for a decision now; of more than ten thousand of a subscription the newest are not counted.
+AGES = """
+WITH RECURSIVE name AS (
+    SELECT min(subscription_name) AS it FROM jobs_deadletter WHERE waits_from IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(subscription_name) FROM jobs_deadletter
+            WHERE subscription_name > name.it AND waits_from IS NOT NULL) FROM name WHERE name.it IS NOT NULL
+)
+SELECT name.it, count(*) FILTER (WHERE waits > %(now)s - interval '5 minutes'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '5 minutes' AND waits > %(now)s - interval '15 minutes'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '15 minutes' AND waits > %(now)s - interval '1 day'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '1 day' AND waits > %(now)s - interval '7 days'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '7 days')
+FROM name CROSS JOIN LATERAL (
+    SELECT d.waits_from AS waits FROM jobs_deadletter d
+    WHERE d.subscription_name = name.it AND d.waits_from <= %(now)s ORDER BY d.waits_from LIMIT 10000
+) letter WHERE name.it IS NOT NULL GROUP BY name.it
+"""
+
+
+def ages(now: datetime) -> dict[str, tuple[int, ...]]:
+    """Of each subscription, how many wait for a decision: for up to 5 min, 15 min, a day, 7 days, and longer."""
+    with connection.cursor() as cursor:
+        cursor.execute(AGES, {"now": now})
+        return {row[0]: tuple(row[1:]) for row in cursor.fetchall()}

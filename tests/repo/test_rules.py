@@ -7,14 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from jobs.alarms import queue_rules as queue_alarms
 from jobs.alarms import rules as alarms
 from jobs.dead_letters.acts import ACTS
 from jobs.schedule.rules import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ["winecellar", "alerts", "pricing", "jobs"]
-# The only modules that speak SQL to the queue's tables.
-QUEUE_SQL = {"jobs/queue.py", "jobs/catalog.py", "jobs/dead_letters/store.py", "jobs/journey/store.py"}
+# The only modules that speak SQL to the queue's tables; the census only counts, the journey only reads.
+QUEUE_SQL = {
+    "jobs/queue.py",
+    "jobs/catalog.py",
+    "jobs/dead_letters/store.py",
+    "jobs/gauges/census.py",
+    "jobs/journey/store.py",
+}
 
 
 def modules() -> Iterator[Path]:
@@ -31,6 +38,12 @@ def test_only_four_modules_speak_sql_to_the_queues_tables() -> None:
     assert found - {"winecellar/demo/standing.py"} == QUEUE_SQL
 
 
+def test_the_census_changes_nothing_of_the_queue() -> None:
+    text = (ROOT / "jobs/gauges/census.py").read_text()
+    changed = set(re.findall(r"(?:INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)", text)) - {"SET"}
+    assert changed == {"jobs_census", "jobs_minute", "jobs_occurrence", "jobs_sampler"}
+
+
 def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
     speaks = re.compile(r"\b(INTO|FROM|UPDATE|JOIN|TABLE)\s+jobs_(job|run|lock|process|incident)\b")
     assert {str(path.relative_to(ROOT)) for path in modules() if speaks.search(path.read_text())} == {
@@ -41,6 +54,8 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        *(f"jobs/gauges/{name}.py" for name in ("buckets", "figures", "tally", "words", "chart")),
+        "jobs/alarms/queue_rules.py",
         *("jobs/words.py", "jobs/schedule/cron.py", "jobs/schedule/rules.py", "jobs/alarms/rules.py"),
         *(
             "jobs/breaker_rules.py",
@@ -87,6 +102,9 @@ def test_leases_are_never_made_with_a_frozen_clock() -> None:
 
 def test_every_alarm_has_a_paragraph_for_operators_and_every_outcome_its_meaning() -> None:
     text = (ROOT / "docs/schedule.md").read_text()
+    monitoring = (ROOT / "docs/monitoring.md").read_text()
+    for alarm in (*queue_alarms.QUEUE_ALARMS, *queue_alarms.SERVER_ALARMS):
+        assert f"`{alarm}`" in monitoring, alarm
     for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS):
         assert f"`{alarm}`" in text, alarm
     runbook = (ROOT / "docs/runbooks/dead-letters.md").read_text()

@@ -13,7 +13,7 @@ NO_INDEXES = "DROP INDEX jobs_message_caused_by; DROP INDEX jobs_message_trace;"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0008_case_files")]
+    dependencies = [("jobs", "0009_gauges")]
 
     operations = [
         migrations.CreateModel(
