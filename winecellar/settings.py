@@ -303,6 +303,7 @@ INSTALLED_APPS = [
     "alerts",
     "winecellar.accounts",
     "winecellar.cellars",
+    "winecellar.deployment",
     "winecellar.demo",
 ]
 
@@ -370,6 +371,14 @@ for _replica in REPLICAS.values():
     _replica["OPTIONS"] = {**REPLICA_CONNECTION, **_replica.get("OPTIONS", {})}
 DATABASES.update(REPLICAS)
 DATABASE_ROUTERS = ["winecellar.replicas.router.ReplicaRouter"] if REPLICAS else []
+
+# The database's roles are winecellar_web and so on (see docs/security.md): a prefix for each deployment on a server.
+DATABASE_ROLES = env.str("DATABASE_ROLES", default="winecellar")
+# A statement for a page or a feed that takes longer is ended by the server: gunicorn gives a request thirty seconds.
+WEB_STATEMENT_LIMIT = timedelta(seconds=25)
+# How long a migration waits for a table's lock. Everybody who comes after it waits behind it for as long ...
+MIGRATION_LOCK_LIMIT = timedelta(seconds=2)
+MIGRATION_LOCK_TRIES = 10  # ... and then have their turn, before it tries again.
 
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
