@@ -379,6 +379,8 @@ WEB_STATEMENT_LIMIT = timedelta(seconds=25)
 # How long a migration waits for a table's lock. Everybody who comes after it waits behind it for as long ...
 MIGRATION_LOCK_LIMIT = timedelta(seconds=2)
 MIGRATION_LOCK_TRIES = 10  # ... and then have their turn, before it tries again.
+# A host whose clock is further from the database's is named by `manage.py doctor`. Signatures allow for minutes.
+DOCTOR_CLOCK_DIFFERENCE = timedelta(seconds=2)
 
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
