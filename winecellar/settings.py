@@ -312,6 +312,7 @@ MIDDLEWARE = [
     "winecellar.middleware.DatabaseAwayMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "winecellar.middleware.ContentSecurityPolicyMiddleware",
+    "winecellar.middleware.PrivatePagesMiddleware",
     "winecellar.middleware.FeedsMiddleware",  # what follows is for people
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -467,6 +468,8 @@ MAIL_WEBHOOK_SECRET = env.str("MAIL_WEBHOOK_SECRET", default="")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * FEED_MAX_BODY_BYTES
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 
+# Whom to tell about a hole: an address or a page. Without it there is no /.well-known/security.txt.
+SECURITY_CONTACT = env.str("SECURITY_CONTACT", default="")
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -484,6 +487,8 @@ if PRODUCTION:
     SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
+    # So named, a browser takes them over TLS alone, for this host alone: no neighbour can plant one.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-session", "__Host-csrf"
 
 LOGGING_CONFIG = None  # structlog renders our lines and the libraries' alike
 configure_logging(json=PRODUCTION or env.bool("LOG_JSON", default=False), level=env.str("LOG_LEVEL", default="INFO"))

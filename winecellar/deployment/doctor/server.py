@@ -15,6 +15,17 @@ OLDEST_MAJOR = 15
 # A connection in so many of those allowed is taken: the next deployment, or the next page, finds none.
 CONNECTIONS_WARN = 0.8
 
+# Stages of catalogue files are filled once, read once and dropped.
+VACUUM_OFF = """
+SELECT relname FROM pg_class
+WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT starts_with(relname, 'pricing_stage_')
+  AND reloptions::text ~ 'autovacuum_enabled=(off|false|0)' ORDER BY 1
+"""
+VACUUMED_OFTEN = """
+SELECT coalesce(reloptions::text ~ 'autovacuum_vacuum_scale_factor', false) FROM pg_class
+WHERE relname = 'jobs_delivery'
+"""
+
 
 def ask(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
@@ -78,15 +89,10 @@ def autovacuum() -> Iterator[Finding]:
     if setting("autovacuum") == "off" or setting("track_counts") == "off":
         yield fail("autovacuum", "autovacuum is off: the queue's table grows and claims slow down.", "Turn it on.")
         return
-    off = ask(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
-        " AND relname NOT LIKE 'pricing\\_stage\\_%%' AND reloptions::text ~ 'autovacuum_enabled=(off|false|0)' ORDER BY 1"
-    )
+    off = ask(VACUUM_OFF)
     for (table,) in off:
         yield fail("autovacuum", f"autovacuum is off for {table}.", f"ALTER TABLE {table} RESET (autovacuum_enabled)")
-    (tuned,) = ask(
-        "SELECT reloptions::text ~ 'autovacuum_vacuum_scale_factor' FROM pg_class WHERE relname = 'jobs_delivery'"
-    )[0]
+    ((tuned,),) = ask(VACUUMED_OFTEN)
     if not tuned:
         do = "ALTER TABLE jobs_delivery SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)"
         yield warn("autovacuum", "jobs_delivery is vacuumed as any table, not as a queue.", do)
