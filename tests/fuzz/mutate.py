@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import io
 import random
 import zipfile
 from collections.abc import Callable, Sequence
+from typing import Any
 
 # What parsers trip over: ends and bounds of numbers, encodings, quotes, entities, line ends, bombs' beginnings.
 TOKENS: Sequence[bytes] = (
@@ -70,7 +72,7 @@ def _replace(data: bytearray, rng: random.Random) -> None:
 
 def _cut(data: bytearray, rng: random.Random) -> None:
     at = rng.randrange(len(data))
-    del data[at : at + rng.randrange(1, 1 + len(data) // 2)]
+    del data[at : at + rng.randrange(1, 2 + len(data) // 2)]
 
 
 def _end(data: bytearray, rng: random.Random) -> None:
@@ -103,6 +105,77 @@ STEPS: Sequence[Callable[[bytearray, random.Random], None]] = (
 )
 
 
+# What may stand in a document's place of something else: other types, bounds, texts that columns do not take.
+ODD: Sequence[Any] = (
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        154,
+        1.5,
+        10**30,
+        -(10**30),
+        1e-30,
+        0.1 + 0.2,
+        "",
+        " ",
+        "0",
+        "-1",
+        "154.00",
+        "1e5",
+        "1,5",
+    ),
+    *(
+        "NaN",
+        "\x00",
+        "\ud800",
+        "\u202e",
+        "\u0663",
+        "x" * 600,
+        "wn_4417",
+        "mch_999",
+        "USD",
+        "usd",
+        "XXX",
+        "2026-03-14T09:12:04Z",
+    ),
+    *(
+        "2026-02-30T00:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-14:00",
+        "2026-03-14",
+        "24:00",
+        "Default Title",
+    ),
+    *([], {}, [[]], [None], [{}], {"": None}, [1] * 50, {"id": {"id": {}}}, "6 x 75cl", "Magnum / Jeroboam"),
+)
+
+
+def mutated_document(document: Any, rng: random.Random) -> Any:
+    """The document with one to four of its places changed: other values, keys gone, doubled or new, lists grown."""
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        document = _changed(copy.deepcopy(document), rng)
+    return document
+
+
+def _changed(node: Any, rng: random.Random) -> Any:
+    if not isinstance(node, (dict, list)) or not node or rng.random() < 0.15:
+        return rng.choice(ODD)
+    place = rng.choice(list(node) if isinstance(node, dict) else range(len(node)))
+    match rng.randrange(8):
+        case 0:
+            del node[place]
+        case 1 if isinstance(node, dict):
+            node[rng.choice(("id", "data", "price", "wine_id", "__proto__", "é", "x" * 300))] = rng.choice(ODD)
+        case 1:
+            node.insert(0, copy.deepcopy(node[place]))
+        case _:
+            node[place] = _changed(node[place], rng)
+    return node
+
+
 def mutated(seeds: Sequence[bytes], rng: random.Random) -> bytes:
     """One of the seeds, changed once or some times."""
     data = bytearray(rng.choice(seeds))
@@ -120,5 +193,5 @@ def gzipped(data: bytes) -> bytes:
 def zipped(data: bytes) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("eurofxref.csv", data)
+        archive.writestr(zipfile.ZipInfo("eurofxref.csv"), data, zipfile.ZIP_DEFLATED)  # whose date is always the same
     return buffer.getvalue()

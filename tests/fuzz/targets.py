@@ -63,6 +63,7 @@ class Target:
     seeds: Sequence[bytes]
     feed: Callable[[bytes], object]
     declared: tuple[type[Exception], ...] = ()
+    is_json: bool = False
     pack: Callable[[bytes], bytes] | None = None  # every other input, so that what is inside is damaged too
 
 
@@ -102,6 +103,8 @@ def _catalogue(name: str) -> Callable[[bytes], object]:
         style = numbers.style()
         meant = [interpret(row, settings, style, NOW) for row in taken.raw]
         assert all(isinstance(one, (Ask, Rejected)) for one in meant)
+        if taken.fault:
+            raise taken.fault
         return meant
 
     return read
@@ -135,10 +138,19 @@ TARGETS = [
         [_json({"observations": [OBSERVATION, {**OBSERVATION, "price": 154}]})],
         _feed_of(formats.JSON),
         (FeedError,),
+        is_json=True,
     ),
     Target("ndjson", [_json(OBSERVATION) + b"\n" + _json(OBSERVATION) + b"\n"], _feed_of(formats.NDJSON), (FeedError,)),
-    Target("cloudevent", [_json({**EVENT, "data": OBSERVATION})], _feed_of(formats.CLOUDEVENT), (FeedError,)),
-    Target("cloudevents", [_json([{**EVENT, "data": OBSERVATION}] * 2)], _feed_of(formats.CLOUDEVENTS), (FeedError,)),
+    Target(
+        "cloudevent", [_json({**EVENT, "data": OBSERVATION})], _feed_of(formats.CLOUDEVENT), (FeedError,), is_json=True
+    ),
+    Target(
+        "cloudevents",
+        [_json([{**EVENT, "data": OBSERVATION}] * 2)],
+        _feed_of(formats.CLOUDEVENTS),
+        (FeedError,),
+        is_json=True,
+    ),
     Target(
         "cloudevent in headers",
         [b"\n".join(f"{k}:{v}".encode() for k, v in EVENT.items()) + b"\n\n" + _json(OBSERVATION)],
@@ -150,21 +162,22 @@ TARGETS = [
         [_json(shopify_product()), _json(shopify_product(shopify_variant(1, "9", "6 x 75cl")))],
         _shopify,
         (FeedError, UnknownTopicError),
+        is_json=True,
     ),
-    Target("woocommerce", [_json(woo_product())], _woo, (FeedError, UnknownTopicError)),
+    Target("woocommerce", [_json(woo_product())], _woo, (FeedError, UnknownTopicError), is_json=True),
     Target(
         "catalogue csv",
         [CSV.encode(), CSV.replace(",", "\t").encode("cp1252")],
         _catalogue("list.csv"),
         (UnclearNumbersError, UnreadableFileError),
-        gzipped,
+        pack=gzipped,
     ),
     Target(
         "catalogue xml",
         [RSS.encode(), WINE_SEARCHER.encode(), VIVINO.encode()],
         _catalogue("list.xml"),
         (UnclearNumbersError, UnreadableFileError),
-        gzipped,
+        pack=gzipped,
     ),
     Target(
         "catalogue gzip",
@@ -183,7 +196,7 @@ TARGETS = [
         [RATES, DAILY, zipped(RATES)],
         lambda content: ecb.read(content, today=date(2026, 3, 14)),
         (ecb.RatesError,),
-        zipped,
+        pack=zipped,
     ),
     Target(
         "words",
