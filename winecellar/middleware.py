@@ -1,4 +1,5 @@
-"""What every request gets: an id, a strict content security policy, and 503, not 500, when the database is away."""
+"""What every request gets: an id, a strict content security policy, no cached private page, and 503, not 500, when the
+database is away."""
 
 import re
 import time
@@ -6,6 +7,7 @@ import uuid
 from collections.abc import Callable
 
 import structlog
+from django.conf import settings
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -109,4 +111,17 @@ class ContentSecurityPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         response.setdefault("Content-Security-Policy", self.POLICY)
+        return response
+
+
+class PrivatePagesMiddleware:
+    """What is shown to somebody signed in is kept by no browser and no proxy: after signing out, Back shows none."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if settings.SESSION_COOKIE_NAME in request.COOKIES:
+            response.setdefault("Cache-Control", "private, no-store")
         return response

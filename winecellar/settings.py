@@ -357,6 +357,7 @@ INSTALLED_APPS = [
     "alerts",
     "winecellar.accounts",
     "winecellar.cellars",
+    "winecellar.deployment",
     "winecellar.demo",
 ]
 
@@ -366,6 +367,7 @@ MIDDLEWARE = [
     "winecellar.middleware.DatabaseAwayMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "winecellar.middleware.ContentSecurityPolicyMiddleware",
+    "winecellar.middleware.PrivatePagesMiddleware",
     "winecellar.middleware.FeedsMiddleware",  # what follows is for people
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -425,6 +427,16 @@ for _replica in REPLICAS.values():
     _replica["OPTIONS"] = {**REPLICA_CONNECTION, **_replica.get("OPTIONS", {})}
 DATABASES.update(REPLICAS)
 DATABASE_ROUTERS = ["winecellar.replicas.router.ReplicaRouter"] if REPLICAS else []
+
+# The database's roles are winecellar_web and so on (see docs/security.md): a prefix for each deployment on a server.
+DATABASE_ROLES = env.str("DATABASE_ROLES", default="winecellar")
+# A statement for a page or a feed that takes longer is ended by the server: gunicorn gives a request thirty seconds.
+WEB_STATEMENT_LIMIT = timedelta(seconds=25)
+# How long a migration waits for a table's lock. Everybody who comes after it waits behind it for as long ...
+MIGRATION_LOCK_LIMIT = timedelta(seconds=2)
+MIGRATION_LOCK_TRIES = 10  # ... and then have their turn, before it tries again.
+# A host whose clock is further from the database's is named by `manage.py doctor`. Signatures allow for minutes.
+DOCTOR_CLOCK_DIFFERENCE = timedelta(seconds=2)
 
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
@@ -511,6 +523,8 @@ MAIL_WEBHOOK_SECRET = env.str("MAIL_WEBHOOK_SECRET", default="")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * FEED_MAX_BODY_BYTES
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 
+# Whom to tell about a hole: an address or a page. Without it there is no /.well-known/security.txt.
+SECURITY_CONTACT = env.str("SECURITY_CONTACT", default="")
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -528,6 +542,8 @@ if PRODUCTION:
     SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
+    # So named, a browser takes them over TLS alone, for this host alone: no neighbour can plant one.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-session", "__Host-csrf"
 
 LOGGING_CONFIG = None  # structlog renders our lines and the libraries' alike
 configure_logging(json=PRODUCTION or env.bool("LOG_JSON", default=False), level=env.str("LOG_LEVEL", default="INFO"))

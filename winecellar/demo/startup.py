@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
@@ -26,6 +27,8 @@ from winecellar.demo.credentials import fresh_keys
 from winecellar.demo.load import load_catalogue
 from winecellar.demo.standing import is_alive, waiting_deliveries
 from winecellar.demo.waiting import Waiting
+from winecellar.deployment.grants import make_roles
+from winecellar.deployment.roles import Role, name
 
 READY_SECONDS = 60.0
 MAIL_PORT = 8025  # if it is free
@@ -70,11 +73,12 @@ def start_site(
         # Its market does in a minute what another does in a month.
         "ALERT_COOLDOWN_MINUTES": "0",
     }
-    web = children.start("web server", _gunicorn(port), environment)
-    worker = children.start("worker", ["manage.py", "run_worker"], environment)
+    for_web, for_work = {**environment, **_as(Role.WEB)}, {**environment, **_as(Role.WORKER)}
+    web = children.start("web server", _gunicorn(port), for_web)
+    worker = children.start("worker", ["manage.py", "run_worker"], for_work)
     before = store.now()
-    scheduler = children.start("scheduler", ["manage.py", "run_scheduler"], environment)
-    watchman = children.start("watchman", ["manage.py", "run_watchman"], environment)
+    scheduler = children.start("scheduler", ["manage.py", "run_scheduler"], for_work)
+    watchman = children.start("watchman", ["manage.py", "run_watchman"], for_work)
     _wait_for(web, lambda: _answers(port), waiting)
     say("Web server", f"on port {port}")
     _wait_for(worker, lambda: waiting_deliveries() == 0, waiting)
@@ -91,7 +95,7 @@ def _postgres(children: Children, waiting: Waiting, say: Callable[[str, str], No
     began = time.monotonic()
     started = children.start_postgres()
     took = f"{time.monotonic() - began:.1f} s"
-    if os.environ.get("DATABASE_URL"):
+    if not _is_ours():
         say("Postgres", "the one that DATABASE_URL names")
     else:
         say(f"Postgres {embedded.default().major}", f"started in {took}" if started else "was running")
@@ -99,6 +103,21 @@ def _postgres(children: Children, waiting: Waiting, say: Callable[[str, str], No
     began = time.monotonic()
     call_command("migrate", verbosity=0, interactive=False)
     say("Tables", f"up to date in {time.monotonic() - began:.1f} s")
+    if _is_ours():
+        make_roles(settings.DATABASE_ROLES)
+        say("Roles", "one for web, one for workers, and neither owns a table")
+
+
+def _is_ours() -> bool:
+    """Whether the server is the embedded one. What roles another server has is its owner's business."""
+    return not os.environ.get("DATABASE_URL")
+
+
+def _as(role: Role) -> dict[str, str]:
+    """What has a process connect as this role."""
+    if not _is_ours():
+        return {}
+    return {"DATABASE_URL": embedded.default().url(role=name(settings.DATABASE_ROLES, role))}
 
 
 def _catalogue(waiting: Waiting, say: Callable[[str, str], None]) -> None:
