@@ -1,4 +1,4 @@
-"""`python -m tests.chaos`: break the site in every way for a while, then see whether it kept its promises. `make chaos`.
+"""Break the site in every way for a while, then see whether it kept its promises: `make chaos`.
 
 Exit code: 0 all is well, 1 something was broken, 2 the rate did not come back. A failure plays again from its seed.
 """
@@ -31,7 +31,7 @@ def options() -> argparse.Namespace:
 
 
 def main(chosen: argparse.Namespace) -> int:
-    server = cluster(changed_for(chosen))
+    server = cluster("-scenarios" if chosen.scenarios else "")
     folder = ROOT / "var" / f"{server.name}-run"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -64,10 +64,6 @@ def main(chosen: argparse.Namespace) -> int:
         return 1 if not result.is_right else 0 if result.is_fast_again else 2
     finally:
         server.destroy()
-
-
-def changed_for(chosen: argparse.Namespace) -> str:
-    return "-scenarios" if chosen.scenarios else ""
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def inversions(story: Story, facts: Facts) -> list[str]:
         last: dict[str, tuple[int, str]] = {}
         for effect in effects:
             logged = facts.log.get(effect.event_id)
-            if logged is None or effect.event_id in buried or effect.seq is None and name == OWN:
+            if logged is None or effect.event_id in buried or (effect.seq is None and name == OWN):
                 continue
             before = last.get(effect.key)
             if before and before[0] > logged.message_id:

@@ -18,7 +18,7 @@ from winecellar.embedded import SETTINGS, Cluster, _server_user
 
 DATABASE = "chaos"
 DISK = "1500m"
-# Beyond the product's: a deadlock is found soon, and each piece of log is a new file, which a full disk has no room for.
+# Beyond the product's: a deadlock is found soon; each piece of log is a new file, for which a full disk has no room.
 CHANGED = {
     "max_connections": "130",
     "deadlock_timeout": "'100ms'",

@@ -1,4 +1,4 @@
-"""Each fault that strikes: what is done to the site. A fault heals itself before it returns, whatever happens meanwhile.
+"""Each fault that strikes: what is done to the site. It heals itself before it returns, whatever happens meanwhile.
 
 All that varies comes with the strike (plan.py). Where the victim is gone already, or the server away, nothing is done:
 the history says so, and the report counts what was.
@@ -6,7 +6,6 @@ the history says so, and the report counts what was.
 
 from __future__ import annotations
 
-import os
 import random
 import resource
 import signal
@@ -16,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import psycopg
 from django.db import Error as DatabaseError
@@ -369,7 +369,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _open_files(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def _set(scene: Scene, **settings: str) -> None:

@@ -22,7 +22,7 @@ RESET = struct.pack("ii", 1, 0)
 
 
 class Network:
-    """Forwards while `mode` is WELL. Each direction of a connection has a thread, so that a slow one holds up no other."""
+    """Forwards while `mode` is WELL. Each direction of a connection has a thread: none holds up another."""
 
     def __init__(self, target: str) -> None:
         self.mode = WELL

@@ -1,4 +1,4 @@
-"""What goes wrong in a run, and when: a pure function of the seed and the length, so that a failure can be played again.
+"""What goes wrong in a run, and when: a pure function of seed and length, so that a failure can be played again.
 
 A strike says when, which fault, and every choice that it needs (which victim, for how long, in which way) as numbers
 that were drawn here. faults.py carries strikes out; it draws nothing.

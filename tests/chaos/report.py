@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from datetime import UTC, datetime
@@ -107,8 +108,8 @@ def write(result: Result, *, has_disk: bool) -> None:
     """Into the page, between its marks."""
     o = result.options
     head = (
-        f"`make chaos SECONDS={o.seconds:g} SEED={o.seed}` on {datetime.now(UTC):%Y-%m-%d}, {describe_machine()}; lease {o.lease:g} s;"
-        f" {result.seconds / 60:.0f} minutes with start and check. **{verdict(result)}**"
+        f"`make chaos SECONDS={o.seconds:g} SEED={o.seed}` on {datetime.now(UTC):%Y-%m-%d}, {describe_machine()};"
+        f" lease {o.lease:g} s; {result.seconds / 60:.0f} minutes with start and check. **{verdict(result)}**"
     )
     lines = [head, "", "| fault | times |", "| --- | --- |"]
     lines += [f"| {name} | {said} |" for name, said in faults(result, has_disk=has_disk)]
@@ -129,6 +130,4 @@ def put(mark: str, text: str, page: Path = PAGE) -> None:
 
 
 def describe_machine() -> str:
-    import os
-
     return f"{os.cpu_count()} cores, {platform.system()}"

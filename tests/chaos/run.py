@@ -243,8 +243,9 @@ class Run:
             self.result.broken.append(str(late))
 
     def _told(self, nemesis: Nemesis) -> str:
-        c = nemesis.counts
-        return f"{c['kill_worker']} workers killed, {c['stop_postgres']} servers stopped, {sum(c[f] for f in plan.RHYTHM)} faults"
+        struck = nemesis.counts
+        total = sum(struck[fault] for fault in plan.RHYTHM)
+        return f"{struck['kill_worker']} workers killed, {struck['stop_postgres']} servers stopped, {total} faults"
 
     def say(self, what: str) -> None:
         """One line that is written over, on a terminal; elsewhere one each ten seconds."""

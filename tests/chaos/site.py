@@ -1,4 +1,4 @@
-"""The site's processes, as they are deployed, and their keeper, which starts again what has died, as an init system does.
+"""The site's processes, as they are deployed, and their keeper, which starts again what has died, as systemd does.
 
 Guarantee: what was started here is ended by `stop`, by its id. The web server and the worker that are numbered last
 reach Postgres over a network that can be broken; all others by its socket.
@@ -33,12 +33,13 @@ GRACE_SECONDS = 25.0
 
 @dataclass
 class Kept:
-    """One process that is to run all the time. `ended`: how often it ended with which code."""
+    """One process that is to run all the time, unless it is `held`. `ended`: how often it ended with which code."""
 
     name: str
     command: Sequence[str]
     environment: dict[str, str]
     process: subprocess.Popen[bytes] | None = None
+    held: bool = False
     ended: Counter[int] = field(default_factory=Counter)
 
     @property
@@ -140,7 +141,8 @@ class Site:
                     continue
                 if kept.process is not None:
                     kept.ended[kept.process.returncode] += 1
-                if not self._stopping.is_set():
+                    kept.process = None
+                if not self._stopping.is_set() and not kept.held:
                     kept.process = self._spawn(kept)
 
     def _spawn(self, kept: Kept) -> subprocess.Popen[bytes]:
