@@ -18,6 +18,7 @@ from winecellar.embedded import SETTINGS, Cluster, _server_user
 
 DATABASE = "chaos"
 DISK = "1500m"
+BALLAST = bytes(1 << 20)
 # Beyond the product's: a deadlock is found soon; each piece of log is a new file, for which a full disk has no room.
 CHANGED = {
     "max_connections": "130",
@@ -78,11 +79,14 @@ class ChaosCluster(Cluster):
     def fill_disk(self, seconds: float) -> None:
         """Leave no room where the log is written; then take the ballast away."""
         ballast = self.disk / "ballast"
-        free = os.statvfs(self.disk)
+        until = time.monotonic() + seconds
         try:
-            with ballast.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize)
-            time.sleep(seconds)
+            with ballast.open("wb", buffering=0) as file:
+                while time.monotonic() < until:  # what is freed meanwhile is taken too
+                    try:
+                        file.write(BALLAST)
+                    except OSError:
+                        time.sleep(0.02)
         finally:
             ballast.unlink(missing_ok=True)
 

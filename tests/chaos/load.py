@@ -12,6 +12,7 @@ import json
 import random
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -66,15 +67,23 @@ class Client(threading.Thread):
         self.source = random.Random(f"{seed}:{name}")
         self.stopping = threading.Event()
         self.count = 0
+        self.broken = ""  # a fault of the client's own, which nobody could hold against the site
 
     def run(self) -> None:
+        try:
+            self.go()
+        except Exception:
+            self.broken = f"{self.name}: {traceback.format_exc(limit=-3)}"
+        finally:
+            self.end()
+
+    def go(self) -> None:
         due = time.monotonic()
         while not self.stopping.is_set():
             self.count += 1
             self.step()
             due = max(due + self.between, time.monotonic())
-            self.stopping.wait(due - time.monotonic())
-        self.end()
+            self.stopping.wait(max(due - time.monotonic(), 0))
 
     def step(self) -> None:
         raise NotImplementedError
@@ -228,7 +237,7 @@ class Poisoner(Client):
         self.doses = list(doses)
         self.began = time.monotonic()
 
-    def run(self) -> None:
+    def go(self) -> None:
         self.began = time.monotonic()
         for number, dose in enumerate(self.doses):
             if self.stopping.wait(max(self.began + dose.at - time.monotonic(), 0)):

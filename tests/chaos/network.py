@@ -1,10 +1,12 @@
 """A network between a process and Postgres that can be broken in every way: a TCP proxy before the server's socket.
 
-lose replies    the next answer of each connection is dropped, then the connection is cut: was it committed?
-reset           every connection is reset
-slow            each piece takes two seconds
-byte by byte    answers arrive in pieces of one byte
-black hole      connections stay open, and nothing ever comes back; they stay so afterwards
+    lose replies    the next answer of each connection is dropped, then the connection is cut: was it committed?
+    reset           every connection is reset
+    slow            each piece takes two seconds
+    byte by byte    answers arrive in pieces of one byte
+    black hole      nothing comes back; when the route is there again, the other end knows the connection no more
+
+All connections of one process to the server go by one of these, whose port is in its DATABASE_URL.
 """
 
 from __future__ import annotations

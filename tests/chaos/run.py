@@ -149,22 +149,24 @@ class Run:
 
     def _through(self, site: Site, scene: Scene, load: Load, target: Target) -> None:
         """Undisturbed, in chaos, healed."""
+        nemesis = Nemesis(scene, plan.strikes(self.options.seed, self.options.seconds))
+        poisoner = Poisoner(target, self.options.seed, plan.doses(self.options.seed, self.options.seconds))
         try:
             site.wait(lambda: site.execute(WORKING)[0][0], 60, "the first effects")
             self.result.before = self._rate(site, "undisturbed")
-            nemesis = Nemesis(scene, plan.strikes(self.options.seed, self.options.seconds))
-            poisoner = Poisoner(target, self.options.seed, plan.doses(self.options.seed, self.options.seconds))
             poisoner.start()
             nemesis.run(
                 self.options.seconds, lambda left: self.say(f"in chaos, {left:.0f} s more, {self._told(nemesis)}")
             )
             stop([poisoner])
-            self.result.struck, self.result.broken = nemesis.counts, nemesis.broken
+            self.result.struck = nemesis.counts
+            self.result.broken += nemesis.broken
             self._wait(site, lambda: site.is_up() and self._is_calm(site), "healed: what piled up is being done")
             self.result.after = self._rate(site, "healed")
             self._orphans(site)
         finally:
             load.stop()
+            self.result.broken += [client.broken for client in (*load.clients, poisoner) if client.broken]
 
     def _is_calm(self, site: Site) -> bool:
         ((waiting,),), ((poison,),) = site.execute(WAITING), site.execute(POISON_WAITING)
@@ -228,7 +230,6 @@ class Run:
 
     def _wait(self, site: Site, condition: Callable[[], bool], what: str) -> None:
         """The work goes on by itself, or the run has failed."""
-        self._last_waiting = -1.0
 
         def looked() -> bool:
             self.say(what)
