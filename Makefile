@@ -45,6 +45,9 @@ fuzz: $(STAMP)  ## feed every parser N=100000 damaged inputs; SEED=7 repeats a r
 bench: $(STAMP)  ## compare the queue's speed with its peers'; QUICK=1 for a small run
 	@$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
 
+chaos: $(STAMP)  ## break everything for SECONDS=90, by SEED=1, and see whether the promises were kept
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) $(if $(REPORT),--report)
+
 stop: $(STAMP)  ## stop the embedded Postgres servers
 	@$(BIN)/python -m winecellar.embedded stop
 	@WINECELLAR_PG_NAME=postgres-test $(BIN)/python -m winecellar.embedded stop
@@ -54,4 +57,4 @@ stop: $(STAMP)  ## stop the embedded Postgres servers
 clean: stop  ## remove the virtualenv and all local data
 	rm -rf $(VENV) var staticfiles
 
-.PHONY: help install demo demo-incident test check format requirements audit fuzz bench stop clean
+.PHONY: help install demo demo-incident test check format requirements audit fuzz bench chaos stop clean

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import environ
 
-from winecellar import embedded, mail_provider
+from winecellar import database_url, embedded, mail_provider
 from winecellar.logs import configure_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -403,7 +403,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.db_url_config(env.str("DATABASE_URL", default="") or embedded.default().url())}
+DATABASES = {"default": database_url.read(env.str("DATABASE_URL", default="") or embedded.default().url())}
 DATABASES["default"].update(
     {
         "ATOMIC_REQUESTS": False,
@@ -412,7 +412,16 @@ DATABASES["default"].update(
         "DISABLE_SERVER_SIDE_CURSORS": True,  # so that PgBouncer in transaction mode works
     }
 )
-DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+# A server whose host is gone is noticed within 25 seconds, before the leases end; else a thread that waits for its
+# answer would wait for as long as the kernel likes, a quarter of an hour or for ever. A Unix socket needs none of it.
+DATABASE_CONNECTION = {
+    "connect_timeout": 5,  # seconds for each of the servers that the URL names
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,  # milliseconds
+}
+DATABASES["default"]["OPTIONS"] = {**DATABASE_CONNECTION, **DATABASES["default"].get("OPTIONS", {})}
 # The statements of jobs.database.run are prepared from their fifth run on, which halves what a price costs the server.
 # A pooler that does not keep prepared statements (PgBouncer with max_prepared_statements 0) must have it false.
 PREPARED_STATEMENTS = env.bool("PREPARED_STATEMENTS", default=True)
