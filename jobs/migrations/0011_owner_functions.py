@@ -79,5 +79,5 @@ DROP FUNCTION jobs_make_months(integer);
 
 
 class Migration(migrations.Migration):
-    dependencies = [("jobs", "0008_case_files")]
+    dependencies = [("jobs", "0010_journeys")]
     operations = [migrations.RunSQL(FORWARD, BACKWARD)]
