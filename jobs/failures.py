@@ -113,7 +113,7 @@ def _burial(
         reason=reason,
         traceback=traceback,
         receives=receives,
-        worker=worker(),
+        worker="" if cause is Cause.WORKER_CRASH else worker(),  # not us: whoever held it, and did not say so
         origin=origin_of(message.type, message),
         fingerprint=fingerprint(consumer, message.type, error_class, reason),
     )

@@ -92,7 +92,8 @@ REDRIVE_SAMPLE = 10
 # It stops by itself when more than this share fails again.
 REDRIVE_STOP_SHARE = 0.1
 REDRIVE_TURN = timedelta(seconds=5)  # a worker gives a redrive back after so long, so that it can stop
-# Letters that one decision is about at most: locking and listing them stays within a request's patience.
+# Letters in one transaction of a decision, and in one redrive: locking and listing them stays within a request's
+# patience. What is about more is done in portions of so many.
 DECISION_MOST = 50_000
 # Siblings of a letter: what came from the same origin within this window around it.
 DEAD_LETTER_WINDOW = timedelta(minutes=20)
