@@ -14,5 +14,6 @@ urlpatterns = [
     path("", include("alerts.urls")),
     path("", include("winecellar.accounts.urls")),
     path("", include("winecellar.cellars.urls")),
+    path("", include("winecellar.purchases.urls")),
     path("admin/", admin.site.urls),
 ]

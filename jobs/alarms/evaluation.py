@@ -5,8 +5,7 @@ Guarantee: a judge that fails hides no other judge's alarms, and its own inciden
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 
 import structlog
@@ -15,6 +14,7 @@ from django.core.mail import EmailMessage
 from django.db import Error
 
 from jobs.alarms import facts, incidents, mail
+from jobs.alarms.judges import Judge, product_judges
 from jobs.alarms.rules import (
     AWAY_ALARMS,
     JOB_ALARMS,
@@ -29,12 +29,6 @@ from jobs.alarms.rules import (
 from jobs.schedule.declared import load_schedule
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Judge:
-    alarms: tuple[str, ...]
-    look: Callable[[datetime], Iterable[Condition]]
 
 
 def _jobs(now: datetime) -> Iterable[Condition]:
@@ -70,7 +64,8 @@ def evaluate(now: datetime) -> bool:
     """Look at everything at the database's time `now`; whether every judge could. Opens and closes incidents."""
     judged: list[str] = []
     conditions: list[Condition] = []
-    for judge in JUDGES:
+    judges = [*JUDGES, *product_judges()]
+    for judge in judges:
         try:
             conditions += judge.look(now)
         except Error:
@@ -87,7 +82,7 @@ def evaluate(now: datetime) -> bool:
         opens_after=dict.fromkeys(PROCESS_ALARMS, silent),
         closes_after=settings.INCIDENT_CLOSES_AFTER,
     )
-    return len(judged) == sum(len(judge.alarms) for judge in JUDGES)
+    return len(judged) == sum(len(judge.alarms) for judge in judges)
 
 
 def tell(now: datetime) -> int:
