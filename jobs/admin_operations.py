@@ -21,7 +21,7 @@ from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import path
 
-from jobs.alarms.pages import RUNBOOKS, address_of, runbook_address
+from jobs.alarms.pages import address_of, runbook_address, runbooks
 from jobs.gauges import chart, store, words
 from jobs.gauges.figures import Partition, Subscription
 from jobs.gauges.figures import Subscription as Gauges
@@ -72,7 +72,7 @@ class SubscriptionAdmin(ReadOnlyAdmin):
     def runbook_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """The runbook of the version that runs, as it stands in the repository."""
         self._may_look(request)
-        if name not in RUNBOOKS.values():
+        if name not in runbooks():
             raise Http404
         try:
             text = (RUNBOOK_FILES / f"{name}.md").read_text()

@@ -18,6 +18,7 @@ from pricing.feeds import answers
 from winecellar.accounts import retention as account_retention
 from winecellar.cellars import nightly
 from winecellar.cellars.selectors import worths
+from winecellar.purchases import upkeep
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NIGHTLY = settings.NIGHTLY_HEARTBEAT_LIMIT
@@ -34,6 +35,9 @@ SCHEDULE = [
     # Looks at every alarm, as the watchman does all the time; and notices when the watchman does not.
     Job("alarm-evaluation", "*/5 * * * *", housekeeping.evaluate_alarms, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.skip(), heartbeat=30 * MINUTE, time_limit=2 * MINUTE, attempts=1),
+    # Reservations that ran out give their bottles back; what nobody could find out for a day comes before a person.
+    Job("purchase-upkeep", "* * * * *", upkeep.run, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=15 * MINUTE, time_limit=4 * MINUTE, attempts=1),
     # Alerts whose snooze is over are compared with the prices now: the price may have moved while they slept.
     Job("alert-snoozes", "*/5 * * * *", sleeping.end_snoozes, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=30 * MINUTE, time_limit=4 * MINUTE),

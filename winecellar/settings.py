@@ -10,7 +10,7 @@ from pathlib import Path
 
 import environ
 
-from winecellar import database_url, embedded, mail_provider
+from winecellar import database_url, embedded, mail_provider, payment_provider
 from winecellar.logs import configure_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -115,6 +115,8 @@ JOURNEY_SEARCH = 50_000
 # --- The schedule and its alarms ------------------------------------------------------------------------------
 
 SCHEDULE = "winecellar.schedule"
+# The product's own judges of what is wrong, beside those of jobs/alarms/rules.py.
+ALARM_JUDGES = "winecellar.alarm_judges"
 # How often a scheduler looks for what was asked for by hand and for locks that ran out; slots it meets exactly.
 SCHEDULER_POLL_INTERVAL = timedelta(seconds=5)
 # Runs that one scheduler process has under way at once, each a process of its own.
@@ -284,6 +286,23 @@ CELLAR_MAX_PER_ROW = 1_200
 CELLAR_MAX_MEAN_PER_ROW = 60
 CELLAR_PREVIEW_RETENTION = timedelta(days=1)  # how long a file that nobody confirmed is kept
 
+# --- Purchases (see docs/purchases.md) --------------------------------------------------------------------------
+
+# How long bottles are kept for somebody whose card is being charged: banks answer in seconds, a provider's bad quarter
+# of an hour is rare, and others want the bottles too.
+RESERVATION_TIME = timedelta(minutes=15)
+PURCHASE_MOST_BOTTLES = 12  # a case; more is a conversation with the merchant
+PURCHASES_AT_ONCE = 3  # of one person that are not paid yet, so that nobody reserves a shop empty
+PAYMENT_TIMEOUT = timedelta(seconds=10)  # one exchange with the provider; up to four make one effect
+PAYMENT_AT_ONCE = 16  # effects under way per worker process: a charge takes a second at most banks
+PAYMENT_ASK_AGAIN = timedelta(seconds=30)  # after “pending”; the provider's report is mostly earlier
+# What the provider cannot tell for so long is looked into by a person. No longer than the provider keeps our keys.
+PAYMENT_PATIENCE = timedelta(days=1)
+PAYMENT_REPORT_TOLERANCE = timedelta(minutes=5)  # how old a report's signature may be: an older one is a recording
+PAYMENT_REPORT_RETENTION = timedelta(days=40)  # Stripe repeats a report for three days, and by hand for thirty
+# A purchase under way for so long is an incident: its end takes seconds, or else its reservation's time.
+PURCHASE_SLOW_AFTER = timedelta(hours=1)
+
 # --- Accounts -------------------------------------------------------------------------------------------------
 
 # How often, by whom (ip, key: the address typed, user), over how long. A household or an office shares one address.
@@ -330,7 +349,15 @@ REPLICA_CONNECTION = {
 # Operators decide by what they read, so they read what is so.
 REPLICA_NEVER_FOR = ("/admin/",)
 # Programs, which keep no cookies and look at no pages: nothing is read elsewhere, and nothing remembered.
-REPLICA_NO_VISITORS = ("/feeds/", "/mail/reports/", "/unsubscribe/", "/metrics", "/healthz", "/readyz")
+REPLICA_NO_VISITORS = (
+    "/feeds/",
+    "/mail/reports/",
+    "/payments/reports",
+    "/unsubscribe/",
+    "/metrics",
+    "/healthz",
+    "/readyz",
+)
 
 # --- Django ---------------------------------------------------------------------------------------------------
 
@@ -358,6 +385,7 @@ INSTALLED_APPS = [
     "alerts",
     "winecellar.accounts",
     "winecellar.cellars",
+    "winecellar.purchases",
     "winecellar.deployment",
     "winecellar.demo",
 ]
@@ -528,6 +556,11 @@ EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMA
 # What the provider's reports of bounces and complaints are known by. Resend: the whsec_… that it shows; Postmark:
 # user:password, as in the webhook's address. Without it no report is believed.
 MAIL_WEBHOOK_SECRET = env.str("MAIL_WEBHOOK_SECRET", default="")
+
+# Who takes people's payments: stripe://sk_live_…@ (payment_provider.py). Empty: nothing is sold.
+PAYMENTS = payment_provider.read(env.str("PAYMENTS_URL", default=""))
+# What the provider's reports of payments are signed with: the whsec_… that it shows. Without it none is believed.
+PAYMENTS_WEBHOOK_SECRET = env.str("PAYMENTS_WEBHOOK_SECRET", default="")
 
 # A feed's own limit is checked by its view, which also answers in the feed's error shape.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * FEED_MAX_BODY_BYTES

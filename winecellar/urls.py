@@ -15,6 +15,7 @@ urlpatterns = [
     path("", include("alerts.urls")),
     path("", include("winecellar.accounts.urls")),
     path("", include("winecellar.cellars.urls")),
+    path("", include("winecellar.purchases.urls")),
     path("admin/", admin.site.urls),
     path(".well-known/security.txt", security_txt),
 ]

@@ -5,8 +5,7 @@ Guarantee: a judge that fails hides no other judge's alarms, and its own inciden
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 
 import structlog
@@ -14,6 +13,7 @@ from django.conf import settings
 from django.db import Error
 
 from jobs.alarms import facts, incidents
+from jobs.alarms.judges import Judge, product_judges
 from jobs.alarms.queue_rules import (
     QUEUE_ALARMS,
     SERVER_ALARMS,
@@ -39,12 +39,6 @@ from jobs.gauges.reading import Reading, read
 from jobs.schedule.declared import load_schedule
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Judge:
-    alarms: tuple[str, ...]
-    look: Callable[[datetime], Iterable[Condition]]
 
 
 def _jobs(now: datetime) -> Iterable[Condition]:
@@ -96,11 +90,16 @@ JUDGES = [
 ]
 
 
+def judges() -> list[Judge]:
+    """Ours, and the product's."""
+    return [*JUDGES, *product_judges()]
+
+
 def look(now: datetime) -> tuple[list[Condition], list[str]]:
     """What is true at the database's time `now` and should not be, and the alarms whose judge could say."""
     judged: list[str] = []
     conditions: list[Condition] = []
-    for judge in JUDGES:
+    for judge in judges():
         try:
             found = list(judge.look(now))
         except Error:
@@ -126,4 +125,4 @@ def evaluate(now: datetime) -> bool:
         },
         closes_after=settings.INCIDENT_CLOSES_AFTER,
     )
-    return len(judged) == sum(len(judge.alarms) for judge in JUDGES)
+    return len(judged) == sum(len(judge.alarms) for judge in judges())
