@@ -13,6 +13,6 @@ UPDATE pricing_winedocument SET words = ts_delete(
 
 
 class Migration(migrations.Migration):
-    dependencies = [("pricing", "0009_tax_words_turns")]
+    dependencies = [("pricing", "0010_stage_functions")]
 
     operations = [migrations.RunSQL(MARK, UNMARK)]
