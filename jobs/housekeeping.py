@@ -31,8 +31,8 @@ def purge_ledger(run: Run) -> None:
     """Forget what was processed longer ago than anything is redelivered or redriven, and how it got there."""
     before = store.now() - settings.LEDGER_RETENTION
     rows = in_chunks(run, lambda: catalog.purge_ledger(before, batch=BATCH), of="ledger rows removed")
-    past = lambda: catalog.purge_past_deliveries(before, batch=BATCH)  # noqa: E731
-    in_chunks(run, past, of="retries removed", before=rows)
+    past = in_chunks(run, lambda: catalog.purge_past_deliveries(before, batch=BATCH), of="retries removed", before=rows)
+    run.progress(rows + past, **{"ledger rows removed": rows, "retries removed": past})
 
 
 def purge_dead_letters(run: Run) -> None:

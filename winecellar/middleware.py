@@ -40,8 +40,7 @@ class RequestIdMiddleware:
             tracing.request(str(request.method), *said) as traced,
         ):
             response = self.get_response(request)
-            found = request.resolver_match
-            traced.answered(str(request.method), f"/{found.route}" if found else None, response.status_code)
+            traced.answered(str(request.method), _route(request), response.status_code)
             # The path alone: what is searched for, and a key that somebody put into the address, is not ours to keep.
             log.info(
                 "request",
@@ -52,6 +51,12 @@ class RequestIdMiddleware:
             )
         response["X-Request-ID"] = request_id
         return response
+
+
+def _route(request: HttpRequest) -> str | None:
+    """The pattern of its address, for its parts may be keys and names; None where nobody was found."""
+    found = request.resolver_match
+    return f"/{found.route.removesuffix('/?$')}" if found else None
 
 
 def _without_key(request: HttpRequest) -> str:

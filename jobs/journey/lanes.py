@@ -114,7 +114,7 @@ def lane(subscription: str, facts: Facts, *, now: datetime, ledger: timedelta) -
     steps = [*_queued(facts.queued), *_past(facts.past), *_applied(facts)]
     for letter in facts.letters:
         steps += _letter(letter)
-    handed = [*facts.queued, *facts.past, *facts.letters]
+    handed: list[Queued | Past | Letter] = [*facts.queued, *facts.past, *facts.letters]
     first = min((each.first_received_at for each in handed if each.first_received_at), default=None)
     if first:
         steps.append(Step(first, State.IN_FLIGHT, "handed out for the first time"))

@@ -33,7 +33,7 @@ def main() -> None:
     options = parser.parse_args()
     with server.running():
         measure.prepare(SYSTEMS[OURS])
-        runs = [_run(number, options.jobs, options.singles) for number in range(options.runs)]
+        runs = [run(number, options.jobs, options.singles) for number in range(options.runs)]
         server.drop(database_of(SYSTEMS[OURS]))
         server.drop(f"{database_of(SYSTEMS[OURS])}-empty")
     for what in ("drain", "worker cpu", "fill", "single"):
@@ -43,7 +43,7 @@ def main() -> None:
             print(f"{what}, {case}: {median(ratios):.3f} × absent{bar}, from {min(ratios):.3f} to {max(ratios):.3f}")
 
 
-def _run(number: int, jobs: int, singles: int) -> dict[str, dict[str, float]]:
+def run(number: int, jobs: int, singles: int) -> dict[str, dict[str, float]]:
     found = {}
     # Not always in the same order: who comes later finds a warmer, or a busier, machine.
     for case in CASES if number % 2 == 0 else reversed(CASES):
