@@ -114,7 +114,7 @@ def take() -> bool:
         cursor.execute("SELECT clock_timestamp()")
         (at,) = cursor.fetchone()
         cursor.execute(KEEP, {"at": at})
-        took = timedelta(seconds=time.perf_counter() - began)
+        took: Any = timedelta(seconds=time.perf_counter() - began)
         cursor.execute("UPDATE jobs_sampler SET counted_at = %s, took = %s", [at, took])
     return True
 

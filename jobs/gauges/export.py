@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from django.conf import settings
@@ -49,7 +49,7 @@ def _seconds(time: timedelta) -> float:
     return math.inf if time == GROWING else time.total_seconds()
 
 
-PARTITION = {
+PARTITION: dict[str, tuple[str, Callable[[Partition], float]]] = {
     "depth": ("Deliveries that are not acked.", lambda p: p.depth),
     "in_flight": ("Deliveries that are leased to a worker.", lambda p: p.counted.in_flight),
     "suspect": ("Deliveries whose worker fell silent.", lambda p: p.counted.suspect),

@@ -93,7 +93,7 @@ def look() -> Server:
     with connection.cursor() as cursor:
         cursor.execute(HORIZON)
         row = cursor.fetchone()
-        horizon = Holder(*row[:5], int(row[5] or 0), masked(row[6] or "")) if row else None
+        horizon = _holder(*row) if row else None
         cursor.execute(TABLES, [settings.HOT_TABLES])
         tables = [Table(name, live, dead, None if ago is None else float(ago)) for name, live, dead, ago in cursor]
         cursor.execute(REST)
@@ -104,3 +104,9 @@ def look() -> Server:
             cursor.execute(REPLICAS)
             replicas = [Replica(name, float(lag), int(size)) for name, lag, size in cursor.fetchall()]
     return Server(horizon, tables, float(usage), connections, most, idle, replicas)
+
+
+def _holder(
+    kind: str, pid: int | None, name: str, state: str, held: timedelta | None, xids: int | None, query: str | None
+) -> Holder:
+    return Holder(kind, pid, name, state, held, xids or 0, masked(query or ""))

@@ -61,10 +61,10 @@ def test_one_poison_message_that_cycles(send: Any, counting: Count) -> None:
     routes.before_effect.append(
         lambda messages: [None for m in messages if m.event_id == poison and _fail(TransientError("try again"))]
     )
-    drain(["strict"])
+    drain(["strict", "second"])
     pass_time(40 * MINUTE)
     send(*[f"k{n}" for n in range(40)])
-    drain(["strict"])
+    drain(["strict", "second"])
     reporter.tell_counts()
     reading = counting()
     s = reading.subscription("strict")
@@ -93,12 +93,13 @@ def test_one_partition_forty_minutes_behind_among_idle_ones(send: Any, counting:
     reporter.tell({})
     send("hot", "hot", "hot")
     pass_time(40 * MINUTE)
-    with connection.cursor() as cursor:  # its lane is held up: what it waits for is not there yet
+    drain(["second"])
+    with connection.cursor() as cursor:  # somebody holds them, and does nothing
         cursor.execute("UPDATE jobs_delivery SET lease_token = nextval('jobs_lease_token'), receive_count = 1,"
                        " visible_at = clock_timestamp() + interval '30 s' WHERE key = 'hot'")  # fmt: skip
     keys = [f"k{n}" for n in range(400)]
     send(*keys)
-    drain(["strict"])
+    drain(["strict", "second"])
     reporter.tell_counts()
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs_delivery SET lease_token = NULL, receive_count = 0,"
@@ -110,7 +111,7 @@ def test_one_partition_forty_minutes_behind_among_idle_ones(send: Any, counting:
     assert {"queue-late", "partition-hot"} <= alarms(reading)
     # Blind:
     waits = [p.waiting.total_seconds() for each in reading.subscriptions for p in each.partitions]
-    assert mean(waits) < 0.6 * 5 * 60
+    assert mean(waits) < 0.5 * 5 * 60, "the mean over all partitions is below every threshold"
     assert s.depth == 3
     assert s.window(0.99) is not None
     assert s.window(0.99) < 60  # type: ignore[operator]

@@ -116,9 +116,13 @@ def test_arrivals_that_stop_are_told_from_those_that_pause(
 
 
 WELL: dict[str, Any] = {
-    "held": 9 * MINUTE, "held_by": "session 12 (idle in transaction): SELECT ?", "tables": {"jobs_delivery": (9, 10**6)},
-    "notify_queue": 0.2, "connections": 85, "max_connections": 100,
-}  # fmt: skip
+    "held": 9 * MINUTE,
+    "held_by": "session 12 (idle in transaction): SELECT ?",
+    "tables": {"jobs_delivery": (9, 10**6)},
+    "notify_queue": 0.2,
+    "connections": 85,
+    "max_connections": 100,
+}
 
 
 @pytest.mark.parametrize(
