@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from django.db import ProgrammingError, connection
 
+from tests.processes.conftest import processes
 from winecellar.deployment.grants import make_roles
 from winecellar.deployment.roles import Role, name
 
+__all__ = ["processes"]
 # Roles are the whole server's, so each test process has its own.
 PREFIX = f"wctest_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
 As = Callable[[Role], AbstractContextManager[None]]
@@ -37,7 +39,7 @@ def roles(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 @pytest.fixture
-def acting(roles: None, transactional_db: None) -> As:
+def acting(roles: None, db: None) -> As:
     """`with acting(Role.WEB):` all that this thread asks of the database, it asks with the web server's rights."""
 
     @contextmanager

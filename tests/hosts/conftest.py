@@ -11,8 +11,10 @@ import pytest
 
 from tests.hosts.network import DATABASE_ADDRESS, NETWORK, Network, NotPermittedError
 from tests.processes.cluster import Sandbox
+from tests.processes.conftest import processes
 from winecellar.embedded import Cluster
 
+__all__ = ["processes"]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 
 
@@ -37,32 +39,40 @@ class Served(Cluster):
         super()._pg_ctl(action, *told, check=check)
 
 
-@pytest.fixture(scope="module")
-def logical() -> Iterator[Sandbox]:
-    made = Sandbox(Served(f"logical-{WORKER}"))
-    made.prepare()
-    yield made
-    made.destroy()
-
-
-@pytest.fixture(scope="module")
-def network() -> Iterator[Network]:
+@pytest.fixture(scope="session")
+def possible_network() -> Iterator[Network | str]:
+    """The network, or why there is none."""
+    made = None
     try:
         made = Network(f"wc{WORKER}", hosts=3)
         made.make()
     except NotPermittedError as why:
-        pytest.skip(f"three hosts cannot be made here: {why}")
-    yield made
-    made.remove()
+        yield f"three hosts cannot be made here: {why}"
+    else:
+        yield made
+    if made:
+        made.remove()
 
 
-@pytest.fixture(scope="module")
-def database(network: Network) -> Iterator[Sandbox]:
-    made = Sandbox(Served(f"hosts-{WORKER}", address=DATABASE_ADDRESS))
-    with network.on(0):
+@pytest.fixture(scope="session")
+def database(possible_network: Network | str) -> Iterator[Sandbox]:
+    """On the network where there is one; always at its socket."""
+    if isinstance(possible_network, Network):
+        made = Sandbox(Served(f"hosts-{WORKER}", address=DATABASE_ADDRESS))
+        with possible_network.on(0):
+            made.prepare()
+    else:
+        made = Sandbox(Served(f"hosts-{WORKER}"))
         made.prepare()
     yield made
     made.destroy()
+
+
+@pytest.fixture
+def network(possible_network: Network | str) -> Network:
+    if isinstance(possible_network, str):
+        pytest.skip(possible_network)
+    return possible_network
 
 
 @pytest.fixture

@@ -28,10 +28,10 @@ def statements_of_the_page() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def decoded(logical: Sandbox) -> Sandbox:
+def decoded(database: Sandbox) -> Sandbox:
     for statement in statements_of_the_page():
-        logical.execute(statement)
-    return logical
+        database.execute(statement)
+    return database
 
 
 def changes(database: Sandbox, how: str = "get") -> list[Inserted]:

@@ -36,6 +36,7 @@ def sessions_of(database: Sandbox, host: int) -> list[int]:
 def test_a_host_that_is_cut_off_in_the_middle_of_a_batch_doubles_nothing_and_holds_nobody_up(
     network: Network, database: Sandbox, environment: dict[str, Any], processes: Processes
 ) -> None:
+    database.execute("DELETE FROM jobs_delivery")  # of tests before
     workers = {}
     for host in network.hosts:
         with network.on(host):

@@ -95,7 +95,9 @@ def follow_code(**_: Any) -> None:
             [len(Role), name(prefix, Role.OWNER), [name(prefix, role) for role in Role]],
         )
         (ours,) = cursor.fetchone()
-        cursor.execute("SELECT bool_and(to_regprocedure(f) IS NOT NULL) FROM unnest(%s) f", [list(OWNERS_FUNCTIONS)])
+        cursor.execute(
+            "SELECT bool_and(to_regprocedure(f) IS NOT NULL) FROM unnest(%s::text[]) f", [list(OWNERS_FUNCTIONS)]
+        )
         (whole,) = cursor.fetchone()  # not so while somebody migrates backwards
     if ours and whole:
         grant(prefix)

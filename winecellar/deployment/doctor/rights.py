@@ -54,11 +54,11 @@ def _differences(prefix: str) -> Iterator[tuple[str, str, list[str], list[str]]]
         rule = rule_of(table)
         for role in (*PROCESSES, Role.READ):
             said = rule.of(role) if rule else EVERYTHING if role in PROCESSES else ""
-            wanted = {right.strip() for right in said.split(",") if right.strip()}
+            wanted = {right.strip() for right in said.split(",") if right.strip() and "(" not in right}
             has = {
                 right
                 for right, may in ask(
-                    "SELECT r, has_table_privilege(%s, %s::regclass, r) FROM unnest(%s) r",
+                    "SELECT r, has_table_privilege(%s, %s::regclass, r) FROM unnest(%s::text[]) r",
                     name(prefix, role),
                     table,
                     list(RIGHTS),

@@ -30,7 +30,8 @@ WHERE relname = 'jobs_delivery'
 def ask(sql: str, *parameters: Any) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
-        return cursor.fetchall()
+        found: list[tuple[Any, ...]] = cursor.fetchall()
+    return found
 
 
 def setting(name: str) -> str:

@@ -22,13 +22,13 @@ class Command(migrate.Command):
         with patient_for(connections[options["database"]], limit):
             for left in reversed(range(settings.MIGRATION_LOCK_TRIES)):
                 try:
-                    return super().handle(*args, **options)
+                    super().handle(*args, **options)
+                    return  # noqa: TRY300  (what follows is the next try)
                 except OperationalError as error:
                     if sqlstate(error) != LOCK_NOT_AVAILABLE or not left:
                         raise
                     self.stderr.write(f"A table was in use for {limit} ms. Tried again soon, {left} more times.")
                     time.sleep(random.uniform(0.5, 1) * limit / 1000)  # noqa: S311
-        return None
 
 
 @contextmanager
