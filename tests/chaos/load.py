@@ -246,14 +246,26 @@ class Poisoner(Client):
 
     def give(self, dose: Dose, number: int) -> None:
         message = poison(dose.kind, number)
+        connection = self._connected()
+        if connection is None:
+            return
         self.history.note(self.name, "poison", "invoke", dose.kind, event_ids=[message.event_id])
         try:
-            with self.target.server.connect() as connection:
+            with connection:
                 insert(connection, [message])
         except psycopg.Error as error:
             self.history.note(self.name, "poison", "unknown", dose.kind, why=str(error)[:80])
         else:
             self.history.note(self.name, "poison", "ok", dose.kind, event_ids=[message.event_id])
+
+    def _connected(self) -> psycopg.Connection | None:
+        """As soon as the server takes one."""
+        while not self.stopping.is_set():
+            try:
+                return self.target.server.connect()
+            except psycopg.Error:
+                self.stopping.wait(BETWEEN_TRIES)
+        return None
 
 
 def poison(kind: str, number: int) -> NewMessage:
