@@ -407,7 +407,7 @@ def an_open_breaker() -> None:
 
 
 def breakers() -> list[Any]:
-    return list(Breaker.objects.values_list("opened_at__isnull", flat=True))
+    return [each.opened_at is None for each in Breaker.objects.all()]
 
 
 def old_answers() -> None:
@@ -421,7 +421,7 @@ def purged() -> Any:
 
 
 def run_again() -> None:
-    JobLock.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    JobLock.objects.filter(token__isnull=False).update(expires_at=timezone.now() - timedelta(seconds=1))
     run("run_job", "feed-answers")
 
 
@@ -494,7 +494,11 @@ def of_letters(act: str) -> Subject:
         if act == "reopen":
             decide("discard")
 
-    repeatable = act in {"assign", "comment"}  # whoever says it again has said it twice, and the audit log says so
+    repeatable = act in {
+        "assign",
+        "comment",
+        "quarantine",
+    }  # whoever says it again has said it twice, and the audit log says so
     return command(f"dead_letters {act}", prepare, lambda: run(*words), partial(once, act) if repeatable else decided)
 
 
@@ -504,9 +508,8 @@ def a_running_redrive() -> None:
 
 
 def stopping() -> Any:
-    return list(Redrive.objects.values_list("stop_asked_by")), AuditEntry.objects.filter(
-        action="stop", id__gt=audit_from[0]
-    ).count()
+    asked = [bool(each.stop_asked_by) for each in Redrive.objects.all()]
+    return asked, AuditEntry.objects.filter(action="stop", id__gt=audit_from[0]).count()
 
 
 def stop_redrive() -> None:
@@ -649,7 +652,7 @@ def a_job() -> None:
 
 
 def jobs_paused() -> list[bool]:
-    return list(ScheduledJob.objects.values_list("paused_at__isnull", flat=True))
+    return [each.paused_at is None for each in ScheduledJob.objects.all()]
 
 
 def a_paused_job() -> None:
@@ -706,7 +709,7 @@ def a_listing() -> None:
 
 
 def set_aside() -> list[bool]:
-    return list(Listing.objects.values_list("set_aside_at__isnull", flat=True))
+    return [each.set_aside_at is None for each in Listing.objects.all()]
 
 
 def in_the_admin(act: str) -> Subject:
@@ -733,7 +736,9 @@ ADMIN = [
     action("pause", ScheduledJob, a_job, jobs_paused),
     action("resume", ScheduledJob, a_paused_job, jobs_paused),
     action("run_now", ScheduledJob, a_job, asked_for),
-    action("acknowledge", Incident, an_incident, lambda: list(Incident.objects.values_list("acknowledged_at__isnull"))),
+    action(
+        "acknowledge", Incident, an_incident, lambda: [each.acknowledged_at is None for each in Incident.objects.all()]
+    ),
     action("release", HeldPrice, a_held_price, prices_held),
     action("reject", HeldPrice, a_held_price, prices_held),
     action("accept_size", CatalogueFile, a_file, size_accepted),
