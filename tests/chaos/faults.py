@@ -40,6 +40,9 @@ from winecellar.demo.mail_script import Script
 
 DONE, NOTHING = "ok", "fail"
 FEW_FILES = 64
+PATIENCE = 20.0  # seconds for which a strike waits for a server that another one has stopped
+UNLIMITED = "-c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=5s"
+AWAY = (psycopg.OperationalError, psycopg.InterfaceError)
 MENDABLE = fingerprint("chaos-strict", POISONED, "PermanentError", "chaos: broken until somebody mends it")
 OTHERS = "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
 
@@ -68,10 +71,21 @@ class Scene:
     @contextmanager
     def superuser(self) -> Iterator[psycopg.Connection]:
         try:
-            with self.site.server.connect() as session:
+            with self._session() as session:
                 yield session
-        except psycopg.Error as error:
+        except AWAY as error:
             raise NothingDoneError(str(error)[:80]) from error
+
+    def _session(self) -> psycopg.Connection:
+        """As soon as the server takes one; it may be down for the sake of another strike."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.site.server.connect(options=UNLIMITED)
+            except AWAY:
+                if time.monotonic() > deadline:
+                    raise
+            self.pause(0.2)
 
     @contextmanager
     def whole_server(self) -> Iterator[None]:
@@ -159,7 +173,7 @@ def end_backends(scene: Scene, strike: Strike) -> None:
         session.execute("SELECT setseed(%s)", [strike.choice])
         session.execute(
             "SELECT pg_terminate_backend(pid) FROM"
-            f" (SELECT pid FROM pg_stat_activity WHERE {OTHERS} ORDER BY random() LIMIT 3) some"
+            f" (SELECT pid FROM pg_stat_activity WHERE {OTHERS} ORDER BY random() LIMIT 3) chosen"
         )
 
 
@@ -390,8 +404,7 @@ def _until_done(scene: Scene, *statements: str) -> None:
 
     def tried() -> bool:
         try:
-            options = "-c default_transaction_read_only=off -c statement_timeout=0 -c lock_timeout=5s"
-            with scene.site.server.connect(options=options) as session:
+            with scene.site.server.connect(options=UNLIMITED) as session:
                 for statement in (*statements, end):
                     session.execute(statement)
         except psycopg.Error:

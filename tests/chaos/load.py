@@ -32,7 +32,7 @@ from tests.chaos.routes import COUNTED, NAPPED, POISONED
 
 PRICES = "/feeds/v1/price-changes"
 NOT_NOW = {429, 503}
-BATCH, KEYS_AT_ONCE, PUBLISHERS, PEOPLE_AT_ONCE = 100, 10, 2, 2
+KEYS_AT_ONCE, PUBLISHERS, PEOPLE_AT_ONCE = 10, 2, 2
 BETWEEN_TRIES = 0.25
 ANSWER_SECONDS = 20.0
 # Any text of 32 letters is a token of Django's, if the cookie says the same.
@@ -54,6 +54,11 @@ class Target:
     ports: Sequence[int]
     rate: float
     feed: bool = True
+
+    @property
+    def batch(self) -> int:
+        """Messages in a request or a transaction: some requests a second, so that the rate is even."""
+        return int(min(max(self.rate / 8, 20), 200)) // KEYS_AT_ONCE * KEYS_AT_ONCE
 
 
 class Client(threading.Thread):
@@ -124,11 +129,12 @@ class MerchantClient(Client):
 
     def __init__(self, number: int, target: Target, seed: int) -> None:
         super().__init__(f"mch_{number}", target, seed)
-        self.between = BATCH * MERCHANTS / max(target.rate / 2, 1e-9)
+        self.between = target.batch * MERCHANTS / max(target.rate / 2, 1e-9)
         self.site = Site(target.ports, number)
 
     def step(self) -> None:
-        body, prices, headers = prices_of(self.name, self.target.filled.keys[self.name], self.source, self.count)
+        key = self.target.filled.keys[self.name]
+        body, prices, headers = prices_of(self.name, key, self.source, self.count, self.target.batch)
         send_prices(self.site, self.history, self.name, body, prices, headers, self.stopping)
 
     def end(self) -> None:
@@ -136,11 +142,11 @@ class MerchantClient(Client):
 
 
 def prices_of(
-    merchant: str, key: str, source: random.Random, count: int
+    merchant: str, key: str, source: random.Random, count: int, batch: int = 50
 ) -> tuple[bytes, dict[str, str], dict[str, str]]:
     """One request: some wines at other prices, as JSON or as NDJSON; and what it says, by wine."""
     now = datetime.now(UTC).isoformat()
-    wines = source.sample(range(WINES), BATCH)
+    wines = source.sample(range(WINES), batch)
     prices = {wine_id(n): f"{source.randrange(100 * LOWEST, 100 * HIGHEST) / 100:.2f}" for n in wines}
     rows = [{"wine_id": wine, "price": price, "currency": "USD", "occurred_at": now} for wine, price in prices.items()]
     as_lines = count % 2 == 0
@@ -192,7 +198,7 @@ class Publisher(Client):
     def __init__(self, number: int, target: Target, seed: int) -> None:
         super().__init__(f"publisher-{number}", target, seed)
         share = 0.5 if target.feed else 1.0
-        self.between = BATCH * PUBLISHERS / max(target.rate * share, 1e-9)
+        self.between = target.batch * PUBLISHERS / max(target.rate * share, 1e-9)
         self.connection: psycopg.Connection | None = None
 
     def step(self) -> None:
@@ -205,7 +211,7 @@ class Publisher(Client):
             with self.connection.transaction():
                 numbers = dict(self.connection.execute(LOCK_KEYS, [keys]).fetchall())
                 messages = []
-                for _ in range(BATCH // len(keys)):
+                for _ in range(self.target.batch // len(keys)):
                     for key in keys:
                         numbers[key] += 1
                         messages.append(NewMessage(COUNTED, key, {"seq": numbers[key]}))
@@ -246,14 +252,26 @@ class Poisoner(Client):
 
     def give(self, dose: Dose, number: int) -> None:
         message = poison(dose.kind, number)
+        connection = self._connected()
+        if connection is None:
+            return
         self.history.note(self.name, "poison", "invoke", dose.kind, event_ids=[message.event_id])
         try:
-            with self.target.server.connect() as connection:
+            with connection:
                 insert(connection, [message])
         except psycopg.Error as error:
             self.history.note(self.name, "poison", "unknown", dose.kind, why=str(error)[:80])
         else:
             self.history.note(self.name, "poison", "ok", dose.kind, event_ids=[message.event_id])
+
+    def _connected(self) -> psycopg.Connection | None:
+        """As soon as the server takes one."""
+        while not self.stopping.is_set():
+            try:
+                return self.target.server.connect()
+            except psycopg.Error:
+                self.stopping.wait(BETWEEN_TRIES)
+        return None
 
 
 def poison(kind: str, number: int) -> NewMessage:
@@ -282,6 +300,7 @@ class Person(Client):
         self.mine: list[tuple[int, int]] = []
 
     def step(self) -> None:
+        self.mine = [(user, alert) for user, alert in self.mine if user in self.target.filled.sessions]
         if len(self.mine) > 20 and self.source.random() < 0.5:
             user, alert = self.mine.pop(self.source.randrange(len(self.mine)))
             self.ask(user, f"/alerts/{alert}/delete", {}, "delete alert", str(alert))
@@ -295,8 +314,9 @@ class Person(Client):
 
     def ask(self, user: int, path: str, form: dict[str, str], what: str, id_: str) -> int | None:
         """Once; what is answered by a page of its own has an id in its address."""
+        session = self.target.filled.sessions.get(user, "")  # somebody may have been erased just now
         headers = {
-            "Cookie": f"sessionid={self.target.filled.sessions[user]}; csrftoken={CSRF}",
+            "Cookie": f"sessionid={session}; csrftoken={CSRF}",
             "Content-Type": "application/x-www-form-urlencoded",
         }
         body = urlencode({**form, "csrfmiddlewaretoken": CSRF}).encode()

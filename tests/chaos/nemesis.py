@@ -53,7 +53,7 @@ class Nemesis:
         try:
             FAULTS[strike.fault](self.scene, strike)
         except NothingDoneError as why:
-            note("nemesis", strike.fault, NOTHING, str(strike.number), why=str(why))
+            note("nemesis", f"strike: {strike.fault}", NOTHING, str(strike.number), why=str(why))
             return
         except Exception:
             self.broken.append(f"{strike.fault} {strike.mode}: {traceback.format_exc(limit=-3)}")
@@ -62,4 +62,4 @@ class Nemesis:
         if strike.mode:
             self.counts[f"{strike.fault}: {strike.mode}"] += 1
         took = round(time.monotonic() - began, 3)
-        note("nemesis", strike.fault, DONE, str(strike.number), mode=strike.mode, seconds=took)
+        note("nemesis", f"strike: {strike.fault}", DONE, str(strike.number), mode=strike.mode, seconds=took)

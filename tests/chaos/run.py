@@ -153,6 +153,7 @@ class Run:
         poisoner = Poisoner(target, self.options.seed, plan.doses(self.options.seed, self.options.seconds))
         try:
             site.wait(lambda: site.execute(WORKING)[0][0], 60, "the first effects")
+            self._wait(site, lambda: self._is_calm(site), "what came all at once at the beginning is being done")
             self.result.before = self._rate(site, "undisturbed")
             poisoner.start()
             nemesis.run(

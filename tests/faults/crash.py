@@ -50,6 +50,7 @@ class Points:
 def _cut_off() -> None:
     """As a network does that ends between the server's answer and us."""
     connection.connection.pgconn.finish()
+    connection.errors_occurred = True
     raise OperationalError("the answer was lost")
 
 

@@ -73,6 +73,8 @@ from winecellar.accounts import services as accounts
 from winecellar.accounts.letters import Written
 from winecellar.accounts.models import AccountMail, User
 
+# Set before each run: where the audit log stood, which nobody can empty, and where a receiver of webhooks listens.
+audit_from, receiver = [0], [""]
 NEW_KEY = "the-new-one-" + "k" * 50
 RATES = "Date, USD, CHF, \n13 March 2026, 1.1000, 0.9500, \n"
 
@@ -150,7 +152,7 @@ def a_week() -> None:
 
 
 def digests() -> list[Any]:
-    return list(Digest.objects.values_list("user_id", "state"))
+    return list(Digest.objects.values_list("state"))
 
 
 def an_unconfirmed_watcher() -> None:
@@ -175,7 +177,7 @@ def a_letter() -> None:
 
 
 def account_mails() -> list[Any]:
-    return list(AccountMail.objects.values_list("state"))
+    return list(AccountMail.objects.values_list("to"))
 
 
 def a_list_of_wines() -> None:
@@ -217,7 +219,7 @@ def history() -> list[Any]:
 
 
 def notified_channel() -> None:
-    channels.add_webhook(user_id=person().pk, url="https://hook.example/", now=NOW)
+    channels.add_webhook(user_id=person().pk, url=receiver[0], now=NOW)
     alert("160.00")
     price("154.00")
     drain(["alert-matching"])
@@ -405,7 +407,7 @@ def an_open_breaker() -> None:
 
 
 def breakers() -> list[Any]:
-    return list(Breaker.objects.values_list("opened_at__isnull", flat=True))
+    return [each.opened_at is None for each in Breaker.objects.all()]
 
 
 def old_answers() -> None:
@@ -419,7 +421,7 @@ def purged() -> Any:
 
 
 def run_again() -> None:
-    JobLock.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    JobLock.objects.filter(token__isnull=False).update(expires_at=timezone.now() - timedelta(seconds=1))
     run("run_job", "feed-answers")
 
 
@@ -465,7 +467,10 @@ def decide(act: str) -> Any:
 
 def decided() -> Any:
     marks = sorted(DeadLetter.objects.values_list("decision", "assigned_to"))
-    told = [(entry.action, len(entry.letter_ids)) for entry in AuditEntry.objects.order_by("id")]
+    told = [
+        (entry.action, len(entry.letter_ids))
+        for entry in AuditEntry.objects.filter(id__gt=audit_from[0]).order_by("id")
+    ]
     return marks, told, Redrive.objects.count(), LoggedMessage.objects.filter(type="run_redrive").count()
 
 
@@ -489,7 +494,11 @@ def of_letters(act: str) -> Subject:
         if act == "reopen":
             decide("discard")
 
-    repeatable = act in {"assign", "comment"}  # whoever says it again has said it twice, and the audit log says so
+    repeatable = act in {
+        "assign",
+        "comment",
+        "quarantine",
+    }  # whoever says it again has said it twice, and the audit log says so
     return command(f"dead_letters {act}", prepare, lambda: run(*words), partial(once, act) if repeatable else decided)
 
 
@@ -499,7 +508,8 @@ def a_running_redrive() -> None:
 
 
 def stopping() -> Any:
-    return list(Redrive.objects.values_list("stop_asked_by")), AuditEntry.objects.filter(action="stop").count()
+    asked = [bool(each.stop_asked_by) for each in Redrive.objects.all()]
+    return asked, AuditEntry.objects.filter(action="stop", id__gt=audit_from[0]).count()
 
 
 def stop_redrive() -> None:
@@ -642,7 +652,7 @@ def a_job() -> None:
 
 
 def jobs_paused() -> list[bool]:
-    return list(ScheduledJob.objects.values_list("paused_at__isnull", flat=True))
+    return [each.paused_at is None for each in ScheduledJob.objects.all()]
 
 
 def a_paused_job() -> None:
@@ -699,7 +709,7 @@ def a_listing() -> None:
 
 
 def set_aside() -> list[bool]:
-    return list(Listing.objects.values_list("set_aside_at__isnull", flat=True))
+    return [each.set_aside_at is None for each in Listing.objects.all()]
 
 
 def in_the_admin(act: str) -> Subject:
@@ -726,7 +736,9 @@ ADMIN = [
     action("pause", ScheduledJob, a_job, jobs_paused),
     action("resume", ScheduledJob, a_paused_job, jobs_paused),
     action("run_now", ScheduledJob, a_job, asked_for),
-    action("acknowledge", Incident, an_incident, lambda: list(Incident.objects.values_list("acknowledged_at__isnull"))),
+    action(
+        "acknowledge", Incident, an_incident, lambda: [each.acknowledged_at is None for each in Incident.objects.all()]
+    ),
     action("release", HeldPrice, a_held_price, prices_held),
     action("reject", HeldPrice, a_held_price, prices_held),
     action("accept_size", CatalogueFile, a_file, size_accepted),

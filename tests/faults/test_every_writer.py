@@ -12,14 +12,17 @@ import pytest
 from django.contrib import admin
 from django.core.management import get_commands, load_command_class
 from django.db import connection
+from django.db.models import Max
 
 from jobs import perform
+from jobs.dead_letters import redrive
 from jobs.dead_letters.acts import ACTS
+from jobs.models import AuditEntry
 from jobs.subscriptions import load_routes
 from pricing.catalogues import refresh, stage
 from tests.alerts.receiver import receiving
 from tests.catalogues.test_refresh_crash import OneAfterTheOther
-from tests.faults import page
+from tests.faults import page, subjects
 from tests.faults import test_crash_points as mail
 from tests.faults.crash import CRASHED, FINISHED, LOST, MOST_POINTS, WAYS, Points, run_child
 from tests.faults.subjects import NEW_KEY, SUBJECTS, Subject
@@ -42,7 +45,7 @@ EXEMPT = {
     "command list_signing_secrets": "only reads",
     "command load_demo_catalogue": "refused in production; run again it adds what is missing (tests/demo)",
 }
-KEPT = ("django_migrations", "django_content_type", "auth_permission", "jobs_subscription")
+KEPT = ("django_migrations", "django_content_type", "auth_permission", "jobs_subscription", "jobs_audit")
 
 
 class Inline:
@@ -72,7 +75,9 @@ def _one_thread(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) 
     options = connection.settings_dict["OPTIONS"]
     monkeypatch.setitem(connection.settings_dict, "OPTIONS", {**options, "options": "-c synchronous_commit=off"})
     connection.close()
-    with receiving(tmp_path, monkeypatch):
+    monkeypatch.setattr(redrive, "PORTION_SECONDS", 0)
+    with receiving(tmp_path, monkeypatch) as there:
+        subjects.receiver[:] = [there.url]
         yield
     mail.mails_file = None
     connection.close()
@@ -92,6 +97,7 @@ def wipe(transactional_db: None) -> Iterator[Callable[[], None]]:
 
     def wiped() -> None:
         stage.drop_strays()
+        subjects.audit_from[:] = [AuditEntry.objects.aggregate(last=Max("id"))["last"] or 0]
         with connection.cursor() as cursor:
             cursor.execute(filled)
             deletes = "".join(f"DELETE FROM {table};" for (table,) in cursor.fetchall())
