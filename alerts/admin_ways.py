@@ -58,7 +58,7 @@ class SuppressionAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         holds = object_id.isdecimal() and Suppression.objects.filter(pk=object_id, lifted_at=None).exists()
         lift = {"lift": LiftForm()} if holds and self._may_lift(request) else {}
-        return super().change_view(request, object_id, form_url, {**lift, **(extra_context or {})})
+        return super().change_view(request, object_id, form_url, {**(extra_context or {}), **lift})
 
     def lift_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         if request.method != "POST" or not self._may_lift(request):
@@ -68,8 +68,8 @@ class SuppressionAdmin(ReadOnlyAdmin):
             raise Http404
         form = LiftForm(request.POST)
         if not form.is_valid():
-            return self.change_view(request, str(pk), extra_context={"lift": form})
-        if suppressions.lift_for(user_id=pk, by=str(request.user.pk), now=timezone.now()):
+            messages.error(request, f"Nothing was lifted. Reason: {' '.join(form.errors['reason'])}")
+        elif suppressions.lift_for(user_id=pk, by=str(request.user.pk), now=timezone.now()):
             self.log_change(request, known, f"Lifted: {form.cleaned_data['reason']}")
             messages.success(request, f"Mail goes to {known.address} again.")
         else:

@@ -34,9 +34,10 @@ class BreakerAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Try it again at once", permissions=["operate"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Breaker]) -> None:
-        for row in queryset.filter(opened_at__isnull=False):
+        for row in queryset:
+            if row.opened_at is None:
+                self.message_user(request, f"{row} is not away.", messages.WARNING)
+                continue
             breaker.close(row.name)
             self.log_change(request, row, "Tried again at once.")
             self.message_user(request, f"{row}: everything that waits is tried again.")
-        for row in queryset.filter(opened_at=None):
-            self.message_user(request, f"{row} is not away.", messages.WARNING)

@@ -88,7 +88,7 @@ def reopen(*, selection: Selection, by: str, note: str, now: datetime) -> Done:
     """Take back a discard or a quarantine. What was redriven stays redriven."""
     _check(selection, by, note)
     with _act(selection, "reopen", by, note) as entry:
-        asked, rest = _lock(selection, store.lock_any)
+        asked, rest = _lock(selection, decided_too=True)
         ids = store.reopen(asked)
         entry(ids)
     return Done(ids, len(asked) - len(ids), rest)
@@ -110,7 +110,7 @@ def comment(*, selection: Selection, by: str, note: str, now: datetime) -> Done:
     """Write something into the case files."""
     _check(selection, by, note)
     with _act(selection, "comment", by, note) as entry:
-        ids, rest = _lock(selection, store.lock_any)
+        ids, rest = _lock(selection, decided_too=True)
         entry(ids)
     return Done(ids, rest=rest)
 
@@ -208,9 +208,10 @@ def _check(selection: Selection, by: str, note: str) -> None:
         raise RefusedError("selection: choose letters, or at least one of the filters.")
 
 
-def _lock(selection: Selection, lock: Callable[..., list[int]] = store.lock_open) -> tuple[list[int], Selection | None]:
+def _lock(selection: Selection, *, decided_too: bool = False) -> tuple[list[int], Selection | None]:
     """As many as one transaction takes, those that came first; and the selection of the others, if there are any."""
     most = settings.DECISION_MOST
+    lock = store.lock_any if decided_too else store.lock_open
     ids = lock(selection, most=most + 1)
     return (ids, None) if len(ids) <= most else (ids[:most], replace(selection, after=ids[most - 1]))
 

@@ -89,9 +89,9 @@ def test_another_side_that_is_away_is_seen_and_tried_again_by_those_who_may() ->
     dora.post("/admin/jobs/breaker/", retry)
     assert Breaker.objects.get().opened_at is not None
     answer = client.post("/admin/jobs/breaker/", retry, follow=True).content.decode()
-    assert "mail: everything that waits is tried again." in answer
+    assert "Mail: everything that waits is tried again." in answer
     assert Breaker.objects.get().opened_at is None
-    assert "mail is not away." in client.post("/admin/jobs/breaker/", retry, follow=True).content.decode()
+    assert "Mail is not away." in client.post("/admin/jobs/breaker/", retry, follow=True).content.decode()
 
 
 def test_a_channel_is_shown_without_what_would_let_its_reader_post_to_it() -> None:

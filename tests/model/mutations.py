@@ -546,10 +546,10 @@ MUTATIONS = [
         ),
     ),
     Mutation(
-        "letters chosen for a redrive still wait for a decision",
+        "letters that are decided are taken again",
         "I7",
         redrives.a_letter_is_decided_once_however_often_somebody_asks,
-        in_source(store, "decide", '"waits_from": waits_from', '"waits_from": waits_from or "-infinity"'),
+        in_source(store, "lock_open", "_where(selection, OPEN)", "_where(selection)"),
     ),
     Mutation(
         "redrive forgets what it has sent",
