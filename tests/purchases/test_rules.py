@@ -156,7 +156,10 @@ def test_the_saga_has_what_cannot_be_undone_last_and_says_so_of_any_other_order(
             Step("a", Category.COMPENSABLE, may_fail=True, undone_by="b"),
             "a must say what stays after its compensation if, and only if, something does.",
         ),
-        (Step("a", Category.IRREVERSIBLE, may_fail=False, undone_by="b"), "a is irreversible and names a compensation."),
+        (
+            Step("a", Category.IRREVERSIBLE, may_fail=False, undone_by="b"),
+            "a is irreversible and names a compensation.",
+        ),
     ],
 )
 def test_a_step_that_does_not_say_what_undoes_it_is_refused(step: Step, says: str) -> None:

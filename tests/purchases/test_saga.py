@@ -42,8 +42,12 @@ def test_a_purchase_is_reserved_charged_and_told_of_in_this_order(provider: Paym
         "orders@merchant.example": "Sold: 2 bottles of Ch. Montrose 2016, $308.00",
     }
     (charge,) = Money.objects.all()
-    assert (charge.kind, charge.amount, charge.currency, charge.fee) == ("charge", purchase.amount, "USD", 
-                                                                        pytest.approx(9.23, abs=0.005))
+    assert (charge.kind, charge.amount, charge.currency, charge.fee) == (
+        "charge",
+        purchase.amount,
+        "USD",
+        pytest.approx(9.23, abs=0.005),
+    )
     check_books(provider, bottles={item.pk: 12})
 
 
@@ -57,7 +61,9 @@ def test_a_declined_card_gives_the_bottles_back_and_tells_nobody(provider: Payme
     check_books(provider, bottles={item.pk: 1})
 
 
-@pytest.mark.parametrize("lost", ["hang:1", "taken-hang:1", "reset", "taken-reset", "500", "taken-error", "503:1", "429:1"])
+@pytest.mark.parametrize(
+    "lost", ["hang:1", "taken-hang:1", "reset", "taken-reset", "500", "taken-error", "503:1", "429:1"]
+)
 @pytest.mark.parametrize("request_kind", ["open", "confirm", "look"])
 def test_an_answer_that_is_lost_is_looked_up_and_never_charged_again(
     provider: PaymentServer, lost: str, request_kind: str

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.alarms import rules as alarms
+from jobs.alarms.judges import product_judges
 from jobs.dead_letters.acts import ACTS
 from jobs.schedule.rules import Outcome
 
@@ -60,6 +61,8 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
         *(f"pricing/catalogues/{name}.py" for name in ("vivino", "sniff", "sales", "reading", "numbers", "prices")),
         *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
         *(f"jobs/dead_letters/{name}.py" for name in ("rules", "fingerprint", "selection", "schema_diff", "events")),
+        *(f"winecellar/purchases/{name}.py" for name in ("rules", "saga", "events", "facts", "money", "words")),
+        *("winecellar/payment_provider.py", "winecellar/demo/payments_script.py"),
         *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
         *("pricing/daily.py", "pricing/folding.py", "pricing/search_text.py"),
     ],
@@ -86,8 +89,12 @@ def test_leases_are_never_made_with_a_frozen_clock() -> None:
 
 def test_every_alarm_has_a_paragraph_for_operators_and_every_outcome_its_meaning() -> None:
     text = (ROOT / "docs/schedule.md").read_text()
-    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS):
+    products = [alarm for judge in product_judges() for alarm in judge.alarms]
+    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS, *products):
         assert f"`{alarm}`" in text, alarm
+    for judge in product_judges():
+        for alarm in judge.alarms:
+            assert f"`{alarm}`" in (ROOT / judge.runbook).read_text(), alarm
     runbook = (ROOT / "docs/runbooks/dead-letters.md").read_text()
     for alarm in alarms.LETTER_ALARMS:
         assert f"`{alarm}`" in runbook, alarm

@@ -71,5 +71,3 @@ def card_back(request: HttpRequest) -> HttpResponse:
 
 def _wanted_page(request: HttpRequest) -> str:
     return str(request.session.get(BACK, "") or reverse("purchases"))
-
-

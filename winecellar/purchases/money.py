@@ -8,8 +8,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 # Stripe, “Supported currencies”: charged in whole units; and those whose thousandths must end in 0, as ours do.
-WITHOUT_CENTS = frozenset("BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF UGX VND VUV XAF XOF XPF".split())
-WITH_THOUSANDTHS = frozenset("BHD JOD KWD OMR TND".split())
+WITHOUT_CENTS = frozenset(
+    ["BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF"]
+)
+WITH_THOUSANDTHS = frozenset(["BHD", "JOD", "KWD", "OMR", "TND"])
 MOST_UNITS = 99_999_999  # eight digits, in most currencies
 
 

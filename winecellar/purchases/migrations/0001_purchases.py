@@ -5,11 +5,11 @@
 import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.datetime
-import pricing.money_fields
-import winecellar.purchases.models
 from django.conf import settings
 from django.db import migrations, models
 
+import pricing.money_fields
+import winecellar.purchases.models
 
 # What happened to a purchase, and what money moved, is never rewritten: also not by the table's owner, nor under
 # session_replication_role = replica. (TRUNCATE is left to the tests; no role that serves requests has it.)

@@ -38,4 +38,6 @@ class Command(BaseCommand):
             raise CommandError(f"price: {options['price']!r} is no number.") from error
         except ValidationError as error:
             raise CommandError("; ".join(error.messages)) from error
-        self.stdout.write(f"{item}: {item.on_hand} bottles, {item.reserved} of them reserved, {item.currency} {item.price}")
+        self.stdout.write(
+            f"{item}: {item.on_hand} bottles, {item.reserved} of them reserved, {item.currency} {item.price}"
+        )
