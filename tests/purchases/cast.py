@@ -101,8 +101,8 @@ def wipe() -> None:
     """All purchases, as no code of ours could."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE purchases_purchase, purchases_entry, purchases_money, purchases_purchasemail, purchases_stockitem,"
-            " purchases_providerreport"
+            "TRUNCATE purchases_purchase, purchases_entry, purchases_money, purchases_purchasemail,"
+            " purchases_stockitem, purchases_providerreport"
         )
         cursor.execute("DELETE FROM jobs_delivery")
         cursor.execute("DELETE FROM jobs_message")

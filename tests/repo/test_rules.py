@@ -9,6 +9,7 @@ import pytest
 
 from jobs.alarms import queue_rules as queue_alarms
 from jobs.alarms import rules as alarms
+from jobs.alarms.judges import product_judges
 from jobs.dead_letters.acts import ACTS
 from jobs.schedule.rules import Outcome
 
@@ -77,6 +78,8 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
         *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
         "jobs/journey/lanes.py",
         *(f"jobs/dead_letters/{name}.py" for name in ("rules", "fingerprint", "selection", "schema_diff", "events")),
+        *(f"winecellar/purchases/{name}.py" for name in ("rules", "saga", "events", "facts", "money", "words")),
+        *("winecellar/payment_provider.py", "winecellar/demo/payments_script.py"),
         *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
         *("pricing/daily.py", "pricing/folding.py", "pricing/search_text.py"),
     ],
@@ -106,8 +109,12 @@ def test_every_alarm_has_a_paragraph_for_operators_and_every_outcome_its_meaning
     monitoring = (ROOT / "docs/monitoring.md").read_text()
     for alarm in (*queue_alarms.QUEUE_ALARMS, *queue_alarms.SERVER_ALARMS):
         assert f"`{alarm}`" in monitoring, alarm
-    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS):
+    products = [alarm for judge in product_judges() for alarm in judge.alarms]
+    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS, *products):
         assert f"`{alarm}`" in text, alarm
+    for judge in product_judges():
+        for alarm in judge.alarms:
+            assert f"`{alarm}`" in (ROOT / f"docs/runbooks/{judge.runbook}.md").read_text(), alarm
     runbook = (ROOT / "docs/runbooks/dead-letters.md").read_text()
     for alarm in alarms.LETTER_ALARMS:
         assert f"`{alarm}`" in runbook, alarm

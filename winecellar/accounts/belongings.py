@@ -52,11 +52,15 @@ def all_belongings() -> list[Belonging]:
     return [*found.values(), *kept()]
 
 
+def books() -> list[Belonging]:
+    """What stays when its person leaves, without their name."""
+    return list(_rows_of(User, "", _stays))
+
+
 def kept() -> list[Belonging]:
-    """Books that stay when their person leaves, and all that is written about each."""
-    books = list(_rows_of(User, "", _stays))
-    pages = [_rows_of(belonging.model, f"__{belonging.path}", lambda _: True) for belonging in books]
-    return [*books, *(belonging for some in pages for belonging in some)]
+    """Books, and all that is written about each."""
+    pages = [_rows_of(belonging.model, f"__{belonging.path}", lambda _: True) for belonging in books()]
+    return [*books(), *(belonging for some in pages for belonging in some)]
 
 
 Chooses = Callable[[ForeignObjectRel], bool]

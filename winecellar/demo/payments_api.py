@@ -1,4 +1,4 @@
-"""A payment provider's HTTP API on this machine, in the shape of Stripe's, behaving as a script says. For tests and demo.
+"""A payment provider's HTTP API on this machine, in the shape of Stripe's, behaving as a script says. For tests, demo.
 
 `python -m winecellar.demo.payments_api --log var/money.jsonl --script "confirm: taken-hang:30, ok"` prints its port as
 one JSON line. It has the page on which a card is chosen (no numbers are typed), and sends its reports, signed, to
@@ -201,6 +201,7 @@ class _Api(BaseHTTPRequestHandler):
 
     def _session(self, asked: Document) -> Document:
         pk = self.server.bank.new_id("cs")
+        self.server.bank.customers.setdefault(asked["customer"], {"id": asked["customer"]})  # of an earlier run
         self.server.bank.sessions[pk] = session = {
             "id": pk,
             "object": "checkout.session",

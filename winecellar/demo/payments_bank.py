@@ -1,7 +1,7 @@
 """The simulated provider's books: customers, cards, intents, refunds, keys, as Stripe keeps them. Pure of HTTP.
 
-Guarantee: an intent is charged once at most and never after it was cancelled; no more goes back than was taken; a key is
-answered as it was the first time, and with other parameters not at all. Each movement of money is a line in a file, if
+Guarantee: an intent is charged once at most and never after it was cancelled; no more goes back than was taken. Each
+movement of money is a line in a file, if
 there is one, before anything is said about it. Threads may share it. Imports no Django.
 """
 
@@ -51,13 +51,13 @@ class Bank:
 
     def add_customer(self, metadata: Document) -> Document:
         with self.lock:
-            customer = {"id": self.new_id("cus"), "object": "customer", "metadata": metadata}
+            customer: Document = {"id": self.new_id("cus"), "object": "customer", "metadata": metadata}
             self.customers[customer["id"]] = customer
             return customer
 
     def add_card(self, customer: str, *, last4: str = "4242", brand: str = "visa", declines: str = "") -> Document:
         with self.lock:
-            card = {
+            card: Document = {
                 "id": self.new_id("pm"),
                 "object": "payment_method",
                 "customer": customer,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,7 +62,12 @@ def start_site(
     mail_log = children.folder / "mail.jsonl"
     mail = _mail_sink(mail_log, children, waiting)
     say("Mail sink", f"an API on port {mail['api_port']}" if by_api else f"on port {mail['smtp_port']}")
+    secret = f"whsec_{secrets.token_hex(16)}"
+    payments = _payment_provider(f"{address}/payments/reports", secret, children, waiting)
+    say("Payments", f"a simulated provider on port {payments['port']}")
     environment = {
+        "PAYMENTS_URL": str(payments["url"]),
+        "PAYMENTS_WEBHOOK_SECRET": secret,
         "DJANGO_SETTINGS_MODULE": "winecellar.settings",
         "SITE_URL": address,
         "EMAIL_URL": f"resend://demo@{ports.HOST}:{mail['api_port']}/?tls=false"
@@ -136,6 +142,17 @@ def _mail_sink(log: Path, children: Children, waiting: Waiting) -> dict[str, int
     sink = children.start("mail sink", command)
     _wait_for(sink, lambda: sink.log.read_bytes().endswith(b"}\n"), waiting)
     listening: dict[str, int] = json.loads(sink.log.read_text().splitlines()[-1])
+    return listening
+
+
+def _payment_provider(report_to: str, secret: str, children: Children, waiting: Waiting) -> dict[str, object]:
+    """Start it; its port, and its address as PAYMENTS_URL."""
+    log = children.folder / "money.jsonl"
+    log.unlink(missing_ok=True)
+    command = ["-m", "winecellar.demo.payments_api", "--log", str(log), "--report-to", report_to, "--secret", secret]
+    provider = children.start("payment provider", command)
+    _wait_for(provider, lambda: provider.log.read_bytes().endswith(b"}\n"), waiting)
+    listening: dict[str, object] = json.loads(provider.log.read_text().splitlines()[-1])
     return listening
 
 

@@ -120,7 +120,7 @@ class _Changes:
             )
         )
         if changed:
-            log.info("purchase.changed", purchase=purchase.pk, event=outcome.event.value, state=follows.state.value)
+            log.info("purchase.changed", purchase=purchase.pk, by=outcome.event.value, state=follows.state.value)
             purchase.changed_at = self.now
         if outcome.seen is not None:
             purchase.asked_at = None

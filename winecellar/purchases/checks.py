@@ -1,4 +1,4 @@
-"""System checks about purchases: an order of steps that cannot be undone, a payment provider that is half configured."""
+"""System checks about purchases: an order of steps that cannot be undone, a provider that is half configured."""
 
 from __future__ import annotations
 

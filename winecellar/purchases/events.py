@@ -1,4 +1,4 @@
-"""The commands of a purchase; each body is {"purchase_id"}, a mail's {"purchase_mail_id"}. None holds an address or money.
+"""The commands of a purchase; each body is {"purchase_id"}, a mail's {"purchase_mail_id"}: no address, no money.
 
 Each has one handler: the first four the subscription purchase-payment, the last purchase-mail.
 """

@@ -1,7 +1,7 @@
 """Purchases: what merchants have in stock, who buys it with which card, and how each purchase went, step by step.
 
-What is written about a purchase's course (entries, money) is only ever added to: the schema refuses the rest. Changed by
-books.py and services.py alone.
+What is written about a purchase's course (entries, money) is only ever added to: the schema refuses the rest. Changed
+by books.py and services.py alone.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class PurchaseMail(models.Model):
 
 
 class ProviderReport(models.Model):
-    """A report of the provider's that was taken: the same one again changes nothing. Kept for as long as it may come."""
+    """A report of the provider's that was taken: the same one again changes nothing. Kept for as long as it may."""
 
     event_id = models.CharField(primary_key=True, max_length=100)
     kind = models.CharField(max_length=100)

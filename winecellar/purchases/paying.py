@@ -78,7 +78,7 @@ def perform(task: Task) -> Seen | None:
             return _charge(provider, payment, seen)
         case events.CALL_OFF_PURCHASE if seen is None:
             return NEVER_OPENED
-        case events.CALL_OFF_PURCHASE if seen.charge is Charge.OPEN:
+        case events.CALL_OFF_PURCHASE if seen is not None and seen.charge is Charge.OPEN:
             return provider.cancel(payment, seen.intent_id)
         case events.REFUND_PURCHASE if seen is not None and seen.taken > seen.given_back:
             return provider.refund(payment, seen.intent_id)

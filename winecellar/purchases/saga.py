@@ -42,8 +42,8 @@ CHARGE = Step(
     command=events.CHARGE_PURCHASE,
     undone_by="refund",
     undo_command=events.REFUND_PURCHASE,
-    residue="The charge and the refund both stay on your statement. The refund reaches it in 5 to 10 business days. What "
-    "your bank took for changing money, it may keep.",
+    residue="The charge and the refund both stay on your statement. The refund reaches it in 5 to 10 business days. "
+    "What your bank took for changing money, it may keep.",
 )
 # A mailbox that takes no mail does not unmake a purchase: the step is over when each mail was sent or refused for good.
 NOTIFY = Step("notify", Category.IRREVERSIBLE, may_fail=False, command=events.SEND_PURCHASE_EMAIL)

@@ -93,6 +93,10 @@ def buy(
 
 
 def _check(item: StockItem, buyer: Any, quantity: int, unit_price: Decimal, currency: str) -> None:
+    if settings.PAYMENTS is None:
+        raise BuyRefusedError("Nothing is sold here now. Nothing was bought.")
+    if not buyer.address_is_confirmed:
+        raise BuyRefusedError("Confirm your address first: your receipt goes there.")
     if item.wine.retired_at is not None:
         raise BuyRefusedError("This wine is no longer listed, so it cannot be bought.")
     if not 1 <= quantity <= settings.PURCHASE_MOST_BOTTLES:

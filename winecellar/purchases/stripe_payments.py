@@ -8,7 +8,7 @@ is read from the intent. Every exchange ends within PAYMENT_TIMEOUT. No card's n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import requests
@@ -84,7 +84,7 @@ class StripePayments:
                     "currency": payment.currency.lower(),
                     "customer": payment.customer_id,
                     "payment_method": payment.method_id,
-                    "payment_method_types": ["card"],
+                    "allowed_payment_method_types": ["card"],
                     "description": payment.description,
                     "metadata": {"purchase": payment.reference},
                 },
@@ -141,10 +141,8 @@ class StripePayments:
         before = self._retrieve(intent_id)
         if any(refund.state != "failed" for refund in before.refunds):
             return before
-        try:
+        with suppress(_WrongStateError):  # by an earlier request
             self._keyed(f"{payment.reference}-refund-{len(before.refunds) + 1}", create, settled)
-        except _WrongStateError:  # by an earlier request
-            pass
         return self._retrieve(intent_id)
 
     # --- Cards --------------------------------------------------------------------------------------------------
@@ -158,7 +156,7 @@ class StripePayments:
             session = self._client.v1.checkout.sessions.create(
                 {
                     "mode": "setup",
-                    "currency": "usd",
+                    "allowed_payment_method_types": ["card"],
                     "customer": customer_id,
                     "success_url": back_to + "?session_id={CHECKOUT_SESSION_ID}",
                     "cancel_url": back_to,
@@ -183,8 +181,11 @@ class StripePayments:
     # --- Asking -------------------------------------------------------------------------------------------------
 
     def _retrieve(self, intent_id: str) -> Seen:
-        with self._asking():
-            return _seen(self._client.v1.payment_intents.retrieve(intent_id, {"expand": _MORE}))
+        try:
+            with self._asking():
+                return _seen(self._client.v1.payment_intents.retrieve(intent_id, {"expand": _MORE}))
+        except _UnknownThingError as error:  # another account's key: a person must see it
+            raise PermanentError("payment provider: does not know the intent") from error
 
     def _keyed(self, key: str, ask: Callable[[str], Any], settled: Callable[[], Any] = lambda: None) -> Any:
         """Ask under a key. A failure that Stripe only repeats says nothing new: look, and if nothing came of it, ask

@@ -23,10 +23,10 @@ REPORTS_CHUNK = 10_000
 
 
 def run(run: Run) -> None:
-    for event, due in due(timezone.now()).items():
+    for event, waiting in due(timezone.now()).items():
         while True:
             with run.fenced():
-                count = settle(event, due, now=timezone.now())
+                count = settle(event, waiting, now=timezone.now())
             if count < CHUNK:
                 break
     with run.fenced():
@@ -35,6 +35,7 @@ def run(run: Run) -> None:
 
 
 def due(now: datetime) -> dict[Event, Q]:
+    """What is to be settled by time, and which purchases it concerns."""
     waiting = [State.LAPSED.value, State.CALLING_OFF.value, State.REFUNDING.value]
     return {
         Event.TIME_UP: Q(state__in=[state.value for state in RESERVES], reserved_until__lte=now),
@@ -42,8 +43,8 @@ def due(now: datetime) -> dict[Event, Q]:
     }
 
 
-def settle(event: Event, due: Q, *, now: datetime) -> int:
+def settle(event: Event, waiting: Q, *, now: datetime) -> int:
     """One chunk, in the caller's transaction; how many it was."""
-    found = books.locked(Purchase.objects.filter(due), most=CHUNK, skip=True)
+    found = books.locked(Purchase.objects.filter(waiting), most=CHUNK, skip=True)
     books.apply([Outcome(purchase.pk, event) for purchase in found], now=now)
     return len(found)

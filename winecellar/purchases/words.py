@@ -22,15 +22,15 @@ STATES = {
 # For its page: what is true now, and what happens next.
 SAYS = {
     State.CHARGING: "We are charging your card. It takes some seconds; this page shows the end of it.",
-    State.ASKING: "The payment provider has not answered yet. We ask it again, by the same number, so you are charged once at "
-    "most.",
-    State.LAPSED: "Your reservation has run out, and we do not know yet whether your card was charged. If it was and the "
-    "bottles are still there, they are yours; else you get all of it back. You need not do anything.",
+    State.ASKING: "The payment provider has not answered yet. We ask it again, by the same number, so you are charged "
+    "once at most.",
+    State.LAPSED: "Your reservation has run out, and we do not know yet whether your card was charged. If it was and "
+    "the bottles are still there, they are yours; else you get all of it back. You need not do anything.",
     State.CALLING_OFF: "It is being called off. If your card was charged, you get all of it back.",
     State.NOTIFYING: "The bottles are yours and paid. The merchant is being told, and a mail is on its way to you.",
     State.REFUNDING: "Your card was charged, and the bottles were gone by then. We are giving all of it back.",
-    State.CHARGE_UNCLEAR: "The payment provider has not told us for a day whether your card was charged. One of us finds "
-    "out. If it was, you get all of it back.",
+    State.CHARGE_UNCLEAR: "The payment provider has not told us for a day whether your card was charged. One of us "
+    "finds out. If it was, you get all of it back.",
     State.REFUND_UNCLEAR: "Your refund did not go through by itself. One of us sees to it.",
     State.COMPLETED: "The bottles are yours and paid. The merchant has been told and sends them.",
     State.RELEASED: "Nothing was bought, and your card was not charged.",
