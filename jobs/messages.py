@@ -58,7 +58,7 @@ class NewMessage:
             "body": self.body,
             "attributes": {**trace, **self.attributes}
             if trace and TRACEPARENT not in self.attributes
-            else self.attributes,
+            else dict(self.attributes),
         }
 
 

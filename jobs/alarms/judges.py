@@ -17,7 +17,8 @@ from jobs.alarms.rules import Condition
 
 @dataclass(frozen=True)
 class Judge:
-    """`look`: what is wrong now. Of the product's: `runbook`, the name of the page in docs/runbooks/ where each alarm has its paragraph; `page(subject)`: the
+    """`look`: what is wrong now. Of the product's: `runbook`: the page in docs/runbooks/ where each
+    alarm has its paragraph; `page(subject)`: the
     address of what an incident is about."""
 
     alarms: tuple[str, ...]

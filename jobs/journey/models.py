@@ -6,6 +6,8 @@ from django.db import models
 class Journey(models.Model):
     """What became of one event. Made from other tables when it is asked for; see selectors."""
 
+    TABLELESS = True
+
     event_id = models.TextField(primary_key=True)
 
     class Meta:
