@@ -7,7 +7,6 @@ statement however many were told; nothing more where nobody of them has a channe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from django.db import connection
 
@@ -15,7 +14,6 @@ from alerts.events import DELIVER_TO_CHANNEL
 from jobs.messages import NewMessage, dumps
 from jobs.outbox import follow_up, publish
 
-NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 INSERT = """
 INSERT INTO alerts_channeldelivery (channel_id, notification_id)
 SELECT channel.id, told.id
@@ -48,11 +46,11 @@ def fan_out(told: Mapping[int, str], *, attributes: Mapping[str, Mapping[str, st
     return len(made)
 
 
-def command(delivery_id: int, channel_id: int, attributes: Mapping[str, str] = NO_ATTRIBUTES) -> NewMessage:
+def command(delivery_id: int, channel_id: int, attributes: Mapping[str, str] | None = None) -> NewMessage:
     """The command that gets one delivery posted: its first try, and each that follows."""
     return NewMessage(
         type=DELIVER_TO_CHANNEL,
         key=f"channel:{channel_id}",
         body={"channel_delivery_id": delivery_id, "channel_id": channel_id},
-        attributes=attributes,
+        attributes=attributes or {},
     )

@@ -123,6 +123,7 @@ def test_an_event_that_moved_many_alerts_costs_the_page_the_same_queries(setting
         with CaptureQueriesContext(connection) as captured:
             text = client.get(f"{FIND}{event.event_id}/change/").content.decode()
         counts.append(len(captured))
+        assert any("alerts_decision" in each["sql"] and "LIMIT 11" in each["sql"] for each in captured)
     assert counts[0] == counts[1] <= 25
     assert "There are more than are shown here" in text
     assert "30 messages; the first 10 are shown" in text

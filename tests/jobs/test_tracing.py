@@ -60,6 +60,13 @@ def test_without_an_sdk_what_the_sender_said_goes_with_the_messages_of_its_reque
     assert LoggedMessage.objects.get(event_id=after).attributes == {}
 
 
+def test_a_messages_own_context_is_not_mixed_with_another_senders_state(queue_db: None) -> None:
+    own = {"traceparent": THEIRS.replace("4bf9", "5ca0")}
+    with tracing.request("POST", THEIRS, "vendor=1"), transaction.atomic():
+        publish([NewMessage("thing.happened", "a", {}, attributes=own)])
+    assert LoggedMessage.objects.get().attributes == own
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -86,7 +93,8 @@ def test_a_tracestate_that_is_too_long_or_no_text_is_left_out_and_the_trace_is_k
 
 def test_each_consumers_span_is_a_root_with_a_link_to_the_span_that_published(send: Publish, spans: Traced) -> None:
     (event_id,) = send("a")
-    drain()
+    with tracing.outside("whatever the worker was about"):
+        drain()
     sent = spans.one("send thing.happened")
     assert traceparent(event_id) == as_text(sent)
     for name in ("process strict", "process second"):
@@ -95,7 +103,7 @@ def test_each_consumers_span_is_a_root_with_a_link_to_the_span_that_published(se
         assert links(span) == [as_text(sent)]
         assert span.links[0].attributes == {semconv.MESSAGING_MESSAGE_ID: event_id}
     traces = {span.get_span_context().trace_id for span in spans.all()}
-    assert len(traces) == 3, "the request is not pretended to have stayed open"
+    assert len(traces) == 4, "the request is not pretended to have stayed open"
 
 
 def test_the_attributes_are_those_of_the_semantic_conventions(send: Publish, spans: Traced) -> None:

@@ -200,8 +200,8 @@ def _rescue_by_id(self: lanes.EffectLane) -> None:
             cursor.execute(sql, [ids])
 
 
-def _insert_after_commit(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> queue.Reached:
-    transaction.on_commit(lambda: insert(messages, delay=delay))
+def _insert_after_commit(messages: Sequence[NewMessage], **how: Any) -> queue.Reached:
+    transaction.on_commit(lambda: insert(messages, **how))
     return list
 
 
