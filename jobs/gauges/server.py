@@ -36,7 +36,8 @@ FROM pg_stat_user_tables WHERE schemaname = current_schema() AND relname = ANY(%
 REST = """
 SELECT pg_notification_queue_usage(), (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
        current_setting('max_connections')::int,
-       (SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%%' AND datname = current_database()),
+       (SELECT count(*) FROM pg_stat_activity
+        WHERE state LIKE 'idle in transaction%' AND datname = current_database()),
        pg_is_in_recovery()
 """
 REPLICAS = """
