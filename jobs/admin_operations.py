@@ -108,7 +108,8 @@ class Row:
     state: words.State
     cells: list[Cell]
     chart: chart.Chart
-    facts: list[tuple[str, str]]
+    first: list[tuple[str, str]]  # what is looked at
+    more: list[tuple[str, str]]  # what is looked up
 
 
 def _part() -> str:
@@ -151,7 +152,7 @@ def _row(gauges: Subscription, points: list[Any], since: Any, reading: Reading) 
         words.state(gauges, **SHARES),
         [_cell(gauges, partition) for partition in gauges.partitions],
         chart.draw(points, since=since, until=reading.counted_at, promise=gauges.promise),
-        _facts(gauges),
+        *_facts(gauges),
     )
 
 
@@ -163,26 +164,30 @@ def _cell(gauges: Subscription, partition: Partition) -> Cell:
     return Cell(partition, level.name.lower(), gauges.is_hot(partition), int(level) + 1, said)
 
 
-def _facts(gauges: Subscription) -> list[tuple[str, str]]:
-    """Age first, then drain time."""
+def _facts(gauges: Subscription) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Age first, then drain time; and the rest, which is folded away while all is well."""
     ratio, untouched = gauges.receives_per_ack, gauges.total("unreceived")
-    facts = [
+    first = [
         ("longest wait", span(gauges.worst.waiting) if gauges.depth else "none"),
-        ("oldest message", span(gauges.age) if gauges.depth else "none"),
         ("drains in", words.drains(gauges.drains_in)),
         ("waiting", f"{gauges.depth:,}"),
-        ("in flight", f"{gauges.total('in_flight'):,}"),
-        ("for a retry", f"{gauges.total('retrying') + gauges.total('suspect'):,}"),
-        ("behind by", f"{untouched:,}, {span(gauges.lag)}" if untouched else "none"),
         ("a minute in, out", f"{words.rate(gauges.arriving)}, {words.rate(gauges.completing)}"),
-        ("receives for each ack", f"{ratio:.2f}" if ratio else "–"),
-        ("applied after", f"{words.seconds(gauges.window(0.5))}; 99 %: {words.seconds(gauges.window(0.99))}"),
+        ("applied after", words.seconds(gauges.window(0.5))),
+        ("99 % after", words.seconds(gauges.window(0.99))),
     ]
     if gauges.errors:
-        facts.append(("errors", ", ".join(f"{name} {count:,}" for name, count in sorted(gauges.errors.items()))))
+        first.append(("errors", ", ".join(f"{name} {count:,}" for name, count in sorted(gauges.errors.items()))))
     if sum(gauges.dead):
-        facts.append(("dead letters", f"{sum(gauges.dead):,}"))
-    return facts
+        first.append(("dead letters", f"{sum(gauges.dead):,}"))
+    return first, [
+        ("oldest message", span(gauges.age) if gauges.depth else "none"),
+        ("behind by", f"{untouched:,}, {span(gauges.lag)}" if untouched else "none"),
+        ("in flight", f"{gauges.total('in_flight'):,}"),
+        ("for a retry", f"{gauges.total('retrying') + gauges.total('suspect'):,}"),
+        ("not due yet", f"{gauges.total('delayed'):,}"),
+        ("receives for each ack", f"{ratio:.2f}" if ratio else "–"),
+        ("promised within", span(gauges.promise)),
+    ]
 
 
 def _job_said(job: Any, reading: Reading) -> str:

@@ -133,15 +133,15 @@ def _count_arrivals(cursor: Any, *, since: datetime | None) -> None:
     cursor.execute("UPDATE jobs_sampler SET arrivals_until = %s", [until])
 
 
-def partitions() -> tuple[datetime, list[Counted]]:
-    """Every partition, and as of when: as last counted, or counted now where nobody has for too long."""
+def partitions() -> tuple[datetime, list[Counted], bool]:
+    """Every partition, as of when, and whether as a watchman counted: else counted now, since nobody has for long."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT counted_at, took, clock_timestamp() FROM jobs_sampler")
         last = cursor.fetchone()
         if last and last[2] - last[0] <= fresh_for(last[1]):
             cursor.execute(LAST)
-            return last[0], [Counted(*row) for row in cursor.fetchall()]
-    return count()
+            return last[0], [Counted(*row) for row in cursor.fetchall()], True
+    return *count(), False
 
 
 def count() -> tuple[datetime, list[Counted]]:
@@ -157,11 +157,3 @@ def fresh_for(took: timedelta) -> timedelta:
     """How old a count may be: two looks of the watchman, or what its cost asks for and one look."""
     interval: timedelta = settings.WATCHMAN_INTERVAL
     return interval + max(interval, took / settings.CENSUS_SHARE)
-
-
-def counted_at() -> datetime | None:
-    """When the watchman last counted; None: never."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT counted_at FROM jobs_sampler")
-        row = cursor.fetchone()
-    return row[0] if row else None

@@ -6,6 +6,7 @@ messages waiting. What is counted is as old as `counted_at` says.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -73,25 +74,21 @@ class Reading:
 
 def read(now: datetime, *, as_counted: bool = False) -> Reading:
     """Everything, at the database's time `now`, or `as_counted`: when the queue was last counted."""
-    sampled_at = census.counted_at()
-    counted_at, counted = census.partitions()
+    counted_at, counted, is_sampled = census.partitions()
     now = counted_at if as_counted else now
     return Reading(
         now=now,
         counted_at=counted_at,
-        is_sampled=counted_at == sampled_at,
+        is_sampled=is_sampled,
         subscriptions=_subscriptions(counted, now),
-        unsubscribed=store.occurrences({UNSUBSCRIBED: now - settings.GAUGE_RATE_OVER}).get((UNSUBSCRIBED, 0), {}),
+        unsubscribed=store.occurrences({UNSUBSCRIBED: _rates_since(now)}).get((UNSUBSCRIBED, 0), {}),
         processes=[
             Alive(p.kind, p.owner, p.started_at, p.beat_at, p.facts)
             for p in Process.objects.filter(beat_at__gte=now - settings.PROCESS_SILENT_AFTER).order_by("kind", "owner")
         ],
         jobs=_jobs(),
         away=list(Breaker.objects.filter(opened_at__isnull=False)),
-        incidents={
-            severity: Incident.objects.filter(severity=severity, closed_at=None, opened_at__isnull=False).count()
-            for severity in Incident.Severity.values
-        },
+        incidents=_incidents(),
         server=server.look(),
     )
 
@@ -102,7 +99,7 @@ def subscriptions(now: datetime) -> list[Subscription]:
 
 
 def _subscriptions(counted: Sequence[Counted], now: datetime) -> list[Subscription]:
-    since = (now - settings.GAUGE_RATE_OVER).replace(second=0, microsecond=0)
+    since = _rates_since(now)
     minutes = (now - since) / timedelta(minutes=1)
     flows = store.flows(since)
     occurred = store.occurrences(
@@ -131,9 +128,20 @@ def _subscriptions(counted: Sequence[Counted], now: datetime) -> list[Subscripti
     ]
 
 
+def _rates_since(now: datetime) -> datetime:
+    """Rates are of whole minutes and the one that runs."""
+    start: datetime = now - settings.GAUGE_RATE_OVER
+    return start.replace(second=0, microsecond=0)
+
+
 def _promise(name: str) -> timedelta:
     route = load_routes().get(name)
     return (route and route.promise) or settings.ALERT_PROMISE
+
+
+def _incidents() -> dict[str, int]:
+    found = Incident.objects.filter(closed_at=None, opened_at__isnull=False).order_by()
+    return {**dict.fromkeys(Incident.Severity.values, 0), **Counter(found.values_list("severity", flat=True))}
 
 
 def _jobs() -> list[Heartbeat]:

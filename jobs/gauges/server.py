@@ -36,7 +36,9 @@ FROM pg_stat_user_tables WHERE schemaname = current_schema() AND relname = ANY(%
 REST = """
 SELECT pg_notification_queue_usage(), (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
        current_setting('max_connections')::int,
-       (SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%%' AND datname = current_database())
+       (SELECT count(*) FROM pg_stat_activity
+        WHERE state LIKE 'idle in transaction%' AND datname = current_database()),
+       pg_is_in_recovery()
 """
 REPLICAS = """
 SELECT coalesce(nullif(application_name, ''), host(client_addr), pid::text),
@@ -97,10 +99,9 @@ def look() -> Server:
         cursor.execute(TABLES, [settings.HOT_TABLES])
         tables = [Table(name, live, dead, None if ago is None else float(ago)) for name, live, dead, ago in cursor]
         cursor.execute(REST)
-        usage, connections, most, idle = cursor.fetchone()
-        cursor.execute("SELECT pg_is_in_recovery()")
+        usage, connections, most, idle, is_standby = cursor.fetchone()
         replicas = []
-        if not cursor.fetchone()[0]:
+        if not is_standby:
             cursor.execute(REPLICAS)
             replicas = [Replica(name, float(lag), int(size)) for name, lag, size in cursor.fetchall()]
     return Server(horizon, tables, float(usage), connections, most, idle, replicas)

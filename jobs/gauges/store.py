@@ -74,16 +74,20 @@ def flows(since: datetime) -> dict[tuple[int, int], Flows]:
         return {(row[0], row[1]): Flows(*row[2:]) for row in cursor.fetchall()}
 
 
+OCCURRED = """
+SELECT kind, subscription_id, name, sum(count)::bigint FROM jobs_occurrence
+WHERE kind = %s AND minute >= %s GROUP BY 1, 2, 3
+"""
+
+
 def occurrences(kinds: Mapping[str, datetime]) -> dict[tuple[str, int], dict[str, int]]:
-    """Of each kind, since its own time: by kind and subscription, how often under which name."""
+    """Of each kind, since its own time: by kind and subscription, how often under which name.
+
+    The times stand in the statement, so that the planner knows how few rows they leave.
+    """
     found: dict[tuple[str, int], dict[str, int]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT o.kind, o.subscription_id, o.name, sum(o.count)::bigint"
-            " FROM jsonb_to_recordset(%s::jsonb) AS k (kind text, since timestamptz)"
-            " JOIN jobs_occurrence o ON o.kind = k.kind AND o.minute >= k.since GROUP BY 1, 2, 3",
-            [dumps([{"kind": kind, "since": since.isoformat()} for kind, since in kinds.items()])],
-        )
+        cursor.execute("UNION ALL".join([OCCURRED] * len(kinds)), [part for pair in kinds.items() for part in pair])
         for kind, subscription, name, count in cursor.fetchall():
             found.setdefault((kind, subscription), {})[name] = count
     return found

@@ -154,7 +154,7 @@ def test_without_a_watchman_whoever_reads_counts(send: Any, counting: Count, set
     reading = read(schedule.now())
     assert not reading.is_sampled
     assert reading.subscription("strict").depth == 2
-    assert census.counted_at() == Sampler.objects.get().counted_at, "and writes nothing"
+    assert Sampler.objects.get().counted_at < schedule.now() - 9 * MINUTE, "and writes nothing"
 
 
 def test_a_costly_count_is_made_seldom_and_by_one_process_at_a_time(counting: Count, settings: Any) -> None:
