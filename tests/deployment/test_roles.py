@@ -228,7 +228,7 @@ def test_no_column_that_looks_like_a_secret_is_open_to_the_read_only_role(db: No
     assert sorted(open_to_read) == NO_SECRETS
 
 
-# So named, and nothing that opens anything: numbers and names of leases, a message's key, the digest of a public file.
+# So named, and opening nothing: numbers and names of leases, a message's key, the digest of a public file.
 NO_SECRETS = [
     *(
         "jobs_breaker.probe_token",

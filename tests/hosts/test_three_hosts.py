@@ -12,7 +12,7 @@ from tests.processes.cluster import Sandbox
 from tests.processes.conftest import Processes, wait_until
 
 pytestmark = pytest.mark.processes
-EVENTS, KEYS = 600, 24
+EVENTS, KEYS = 400, 24
 CUT_OFF = 2
 
 

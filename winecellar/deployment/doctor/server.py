@@ -15,6 +15,7 @@ OLDEST_MAJOR = 15
 # A connection in so many of those allowed is taken: the next deployment, or the next page, finds none.
 CONNECTIONS_WARN = 0.8
 
+QUEUE = "jobs_delivery"
 # Stages of catalogue files are filled once, read once and dropped.
 VACUUM_OFF = """
 SELECT relname FROM pg_class
@@ -23,7 +24,7 @@ WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT st
 """
 VACUUMED_OFTEN = """
 SELECT coalesce(reloptions::text ~ 'autovacuum_vacuum_scale_factor', false) FROM pg_class
-WHERE relname = 'jobs_delivery'
+WHERE relname = %s
 """
 
 
@@ -93,9 +94,9 @@ def autovacuum() -> Iterator[Finding]:
     off = ask(VACUUM_OFF)
     for (table,) in off:
         yield fail("autovacuum", f"autovacuum is off for {table}.", f"ALTER TABLE {table} RESET (autovacuum_enabled)")
-    ((tuned,),) = ask(VACUUMED_OFTEN)
+    ((tuned,),) = ask(VACUUMED_OFTEN, QUEUE)
     if not tuned:
-        do = "ALTER TABLE jobs_delivery SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)"
-        yield warn("autovacuum", "jobs_delivery is vacuumed as any table, not as a queue.", do)
+        do = f"ALTER TABLE {QUEUE} SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000)"
+        yield warn("autovacuum", f"{QUEUE} is vacuumed as any table, not as a queue.", do)
     if not off and tuned:
         yield ok("autovacuum", "on, and often for the queue")
