@@ -149,8 +149,7 @@ def test_restored_to_a_time_and_fed_again_everything_is_there_once(drill: Drill)
     shutil.rmtree(drill.primary.data)
 
     options = f"-h '' -k {drill.folder}"
-    said = drill.page("Restore to a time", T=at_t, OPTIONS=options, RESTORED=drill.restored)
-    assert "t" in said
+    drill.page("Restore to a time", T=at_t, OPTIONS=options, RESTORED=drill.restored)
     # As of T: all of before, nothing of after, and each effect with its ledger row.
     assert drill.ask("SELECT count(*) FROM pricing_pricehistory", url=drill.restored) == BEFORE_T * WINES
     assert drill.ask("SELECT max(price_usd) FROM pricing_offer", url=drill.restored) == 100 + BEFORE_T
