@@ -303,7 +303,7 @@ def claim_from(
         batch = min(batch, queue.rate_allows(partition[0], controls.rate_per_second))
         if batch <= 0:
             return queue.Claim.none(partition), False  # a sweep comes soon enough
-    blocked = frontier.blocked(partition)
+    server, blocked = frontier.server, frontier.blocked(partition)
     claim = queue.claim(
         partition,
         ordered=route.ordered,
@@ -317,7 +317,9 @@ def claim_from(
         tally.received(partition, len(claim.messages))
     if controls.rate_per_second is not None and claim.messages:
         queue.spend_rate(partition[0], len(claim.messages))
-    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), batch=batch, partial=bool(blocked))
+    again = frontier.learn(
+        partition, claim.look, claimed=len(claim.messages), batch=batch, partial=bool(blocked), server=server
+    )
     return claim, again
 
 
@@ -329,6 +331,7 @@ def run(lane: Lane, frontier: Frontier, stopped: threading.Event) -> None:
         try:
             lane.pulse.beat()
             if lost:
+                frontier.begin_anew()
                 lane.recover()
                 lost = False
                 log.info("lane.recovered")

@@ -83,7 +83,7 @@ class Scene:
             try:
                 return self.site.server.connect(options=UNLIMITED)
             except AWAY:
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self.stopping.is_set():
                     raise
             self.pause(0.2)
 

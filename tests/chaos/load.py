@@ -196,7 +196,7 @@ class Publisher(Client):
     """Publishes numbered messages of some keys in a transaction of its own, holding those keys' rows."""
 
     def __init__(self, number: int, target: Target, seed: int) -> None:
-        super().__init__(f"publisher-{number}", target, seed)
+        super().__init__(f"publisher-{seed}-{number}", target, seed)
         share = 0.5 if target.feed else 1.0
         self.between = target.batch * PUBLISHERS / max(target.rate * share, 1e-9)
         self.connection: psycopg.Connection | None = None

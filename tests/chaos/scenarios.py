@@ -131,19 +131,17 @@ def main(server: ChaosCluster, folder: Path, chosen: argparse.Namespace) -> int:
     try:
         site.start()
         load.start()
-        site.wait(lambda: site.execute(POSITION)[0][0], 60, "the first effects")
-        for stress in (*CHAOS, *PRESSURE):
-            found.append(measure(stage, stress))
-            one = found[-1]
-            print(
-                f"{one.name:<20} clean {one.clean:6.0f}/s  stress {one.stress:6.0f}/s"
-                f"  recovery {one.recovery:6.0f}/s  {one.ratio:4.0%}",
-                flush=True,
-            )
-        load.stop()
+        try:
+            site.wait(lambda: site.execute(POSITION)[0][0], 60, "the first effects")
+            for stress in (*CHAOS, *PRESSURE):
+                one = measure(stage, stress)
+                found.append(one)
+                rates = f"clean {one.clean:6.0f}/s  stress {one.stress:6.0f}/s  recovery {one.recovery:6.0f}/s"
+                print(f"{one.name:<20} {rates}  {one.ratio:4.0%}", flush=True)
+        finally:
+            load.stop()
         site.wait(lambda: not site.execute("SELECT count(*) FROM jobs_delivery")[0][0], 300, "all is done")
     finally:
-        load.stop()
         told.close()
         site.stop()
     with server.connect() as session:

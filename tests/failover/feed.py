@@ -40,7 +40,7 @@ def send(key_file: Path, first: int, last: int) -> dict[str, int]:
             {"wine_id": f"wn_{n}", "price": f"{100 + number}.00", "currency": "USD", "occurred_at": at}
             for n in range(WINES)
         ]
-        answer = Client().post(
+        answer = Client(SERVER_NAME="localhost").post(
             "/feeds/v1/price-changes",
             json.dumps({"observations": rows}),
             content_type="application/json",

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -84,6 +85,16 @@ class Pair:
         with self.connect() as session:
             cursor = session.execute(sql, parameters or None)
             return cursor.fetchall() if cursor.description else []
+
+    def fall_behind(self, seconds: float) -> None:
+        """The standby takes nothing for a while, as over a network that is slower than the load."""
+        (pid,) = self.standby.ask("SELECT ARRAY[pid] FROM pg_stat_wal_receiver")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(seconds)
+            self.lose_primary()
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def lose_primary(self) -> None:
         """With all its processes, in the middle of whatever it does; it never comes back."""
