@@ -9,4 +9,4 @@ from winecellar.settings import *  # noqa: F403
 EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
 PURCHASES_AT_ONCE = 10**6
 RESERVATION_TIME = timedelta(hours=1)
-PAYMENTS = payment_provider.read(os.environ.get("BENCH_PAYMENTS", ""))
+PAYMENTS = payment_provider.read(os.environ.get("BENCH_PAYMENTS", "stripe://sk_test_nobody@127.0.0.1:9?tls=false"))

@@ -15,10 +15,10 @@ import requests
 from django.core.mail.backends.base import BaseEmailBackend
 from django.utils import timezone
 
-from jobs.models import DeadLetter, Subscription
+from jobs.models import DeadLetter, Delivery, Subscription
 from jobs.subscriptions import External, load_routes
 from tests.faults.crash import Points, sweep
-from tests.purchases.cast import buy, buyer, check_books, later, state_of, stock, upkeep_now, wipe, work
+from tests.purchases.cast import at_once, buy, buyer, check_books, later, state_of, stock, upkeep_now, wipe, work
 from tests.purchases.conftest import provider as provider  # noqa: PLC0414  (a fixture)
 from winecellar.demo.payments_api import PaymentServer
 from winecellar.demo.payments_script import Chaos, PaymentScript
@@ -88,7 +88,7 @@ def sweep_purchase(
 
     def fresh() -> None:
         assert mails is not None
-        wipe()
+        wipe(provider)
         mails.unlink(missing_ok=True)
         Subscription.objects.filter(name__startswith="purchase-").update(partitions=1)
         prepare()
@@ -146,6 +146,36 @@ def test_a_purchase_that_is_refunded_dies_at_every_point(
     assert count > 20
 
 
+def test_the_answer_to_each_request_is_lost_once(provider: PaymentServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third mode: what was asked is done, and nobody hears of it; the process lives on."""
+    send, asked, lost = requests.Session.send, 0, 0
+
+    def forgetful(self: Any, *given: Any, **more: Any) -> Any:
+        nonlocal asked
+        answer = send(self, *given, **more)
+        asked += 1
+        if asked == lost:
+            raise requests.ConnectionError("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(requests.Session, "send", forgetful)
+    for lost in range(1, 30):
+        wipe(provider)
+        provider.script = PaymentScript("confirm: taken-reset")
+        purchase, asked = buy(buyer(provider), stock(3), 2), 0
+        work()
+        later(purchase, minutes=1)
+        upkeep_now()
+        buy(buyer(provider, "bob"), StockItem.objects.get(), 2)
+        work(waits=True)
+        assert state_of(purchase) is State.REFUNDED, lost
+        assert not DeadLetter.objects.exists()
+        check_books(provider, bottles={StockItem.objects.get().pk: 3})
+        if asked < lost:
+            break
+    assert 8 < lost < 29, lost
+
+
 def test_buying_dies_at_every_point(provider: PaymentServer, capsys: pytest.CaptureFixture[str]) -> None:
     """Until its COMMIT nothing is reserved; the same form sent again is the same purchase."""
     token = "0123456789abcdef" * 2
@@ -159,7 +189,7 @@ def test_buying_dies_at_every_point(provider: PaymentServer, capsys: pytest.Capt
         buy(users[0], StockItem.objects.get(), 2, token=token)
 
     def fresh() -> None:
-        wipe()
+        wipe(provider)
         prepare()
 
     def check_end(where: str) -> None:
@@ -209,17 +239,17 @@ def test_whatever_the_provider_does_both_ledgers_agree_in_the_end(provider: Paym
         if purchase and dice.random() < 0.2:
             with_person(purchase, Event.COMPENSATE)
         upkeep_now()
-    for _ in range(4):
+    while Delivery.objects.filter(subscription__name__startswith="purchase-").exists():
         for pk in list(provider.bank.intents):
             if provider.bank.intents[pk]["status"] == "processing":
                 provider.bank.succeed(pk)
         for refund in list(provider.bank.refunds.values()):
             if refund["status"] == "pending":
                 provider.bank.end_refund(refund["id"], "succeeded")
-        work(waits=True)
+        at_once()
+        work()
         for row in Purchase.objects.filter(state__in=["charge_unclear", "refund_unclear"]):
             with_person(row, Event.RESUME)
-    work(waits=True)
     states = Counter(Purchase.objects.values_list("state", flat=True))
     assert set(states) <= {State.COMPLETED, State.RELEASED, State.REFUNDED}, states
     check_books(provider, bottles={item.pk: 12})

@@ -17,6 +17,7 @@ from pricing.models import Merchant
 from tests import cast
 from winecellar.accounts.models import User
 from winecellar.demo.payments_api import PaymentServer
+from winecellar.demo.payments_bank import Bank
 from winecellar.purchases import services, upkeep
 from winecellar.purchases.models import Card, Entry, Money, Purchase, PurchaseMail, Seller, StockItem
 from winecellar.purchases.rules import ENDED, NEEDS_PERSON, RESERVES, Event, State
@@ -97,8 +98,10 @@ def state_of(purchase: Purchase) -> State:
     return State(Purchase.objects.values_list("state", flat=True).get(pk=purchase.pk))
 
 
-def wipe() -> None:
-    """All purchases, as no code of ours could."""
+def wipe(provider: PaymentServer) -> None:
+    """All purchases, as no code of ours could, and the provider's books."""
+    provider.bank = Bank()
+    provider.keys.clear()
     with connection.cursor() as cursor:
         cursor.execute(
             "TRUNCATE purchases_purchase, purchases_entry, purchases_money, purchases_purchasemail,"

@@ -76,10 +76,8 @@ def perform(task: Task) -> Seen | None:
     match task.command:
         case events.CHARGE_PURCHASE:
             return _charge(provider, payment, seen)
-        case events.CALL_OFF_PURCHASE if seen is None:
-            return NEVER_OPENED
-        case events.CALL_OFF_PURCHASE if seen is not None and seen.charge is Charge.OPEN:
-            return provider.cancel(payment, seen.intent_id)
+        case events.CALL_OFF_PURCHASE:
+            return _call_off(provider, payment, seen, asked_before=task.asked_before)
         case events.REFUND_PURCHASE if seen is not None and seen.taken > seen.given_back:
             return provider.refund(payment, seen.intent_id)
     return seen
@@ -89,6 +87,15 @@ def _charge(provider: Provider, payment: Payment, seen: Seen | None) -> Seen:
     if seen is None:
         seen = provider.open(payment)
     return provider.charge(payment, seen.intent_id) if seen.charge is Charge.OPEN else seen
+
+
+def _call_off(provider: Provider, payment: Payment, seen: Seen | None, *, asked_before: bool) -> Seen:
+    if seen is None and not asked_before:
+        return NEVER_OPENED
+    if seen is None:
+        # Somebody was to open it, and may still be about to: whoever comes later under this key gets the one cancelled.
+        seen = provider.open(payment)
+    return provider.cancel(payment, seen.intent_id) if seen.charge is Charge.OPEN else seen
 
 
 def record(pairs: Sequence[tuple[Message, Seen | None]]) -> None:

@@ -148,11 +148,12 @@ class StripePayments:
     # --- Cards --------------------------------------------------------------------------------------------------
 
     def begin_card(self, *, reference: str, customer_id: str, back_to: str) -> tuple[str, str]:
+        def create(key: str) -> Any:
+            return self._client.v1.customers.create({"metadata": {"person": reference}}, {"idempotency_key": key})
+
+        if not customer_id:
+            customer_id = self._keyed(f"{reference}-customer", create).id
         with self._asking():
-            if not customer_id:
-                customer_id = self._client.v1.customers.create(
-                    {"metadata": {"person": reference}}, {"idempotency_key": f"{reference}-customer"}
-                ).id
             session = self._client.v1.checkout.sessions.create(
                 {
                     "mode": "setup",
