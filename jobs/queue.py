@@ -225,7 +225,7 @@ def claim(
         statement = CLAIM_ORDERED_PAST if ordered else CLAIM_UNORDERED_PAST
     else:
         statement = CLAIM_ORDERED if ordered else CLAIM_UNORDERED
-    with connection.cursor() if blocked else prepared.cursor() as cursor:
+    with prepared.cursor(keep_plan=not blocked) as cursor:
         cursor.execute(
             statement,
             {
