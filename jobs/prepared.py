@@ -78,7 +78,7 @@ def cursor(*, keep_plan: bool = True) -> CursorWrapper:
     """Like `connection.cursor()`, but each statement goes by its indexes, and is prepared at its first use on this
     connection, unless it is to be planned each time.
 
-    Parameters of a prepared one travel apart from it, so one whose type Postgres cannot tell from its place needs a cast.
+    Parameters of a prepared one travel apart from it, so one whose type cannot be told from its place needs a cast.
     """
     database: Any = connection
     database.ensure_connection()
