@@ -236,13 +236,25 @@ def _consume(tracer: trace.Tracer, operation: str, subscription: str, messages: 
             context=ROOT,
             kind=SpanKind.CONSUMER,
             attributes={**about, "messaging.destination.subscription.name": subscription},
-            links=_links([(message.event_id, message.attributes) for message in messages]),
+            links=_links(_attributes(messages)),
             record_exception=False,
             set_status_on_exception=False,
         ) as span,
         _failing(span),
     ):
         yield
+
+
+def _attributes(messages: Sequence[Message]) -> list[tuple[str, Mapping[str, str]]]:
+    """Those of each message. What was published together has the same text, which is read once."""
+    read: dict[str | None, Mapping[str, str]] = {}
+    found = []
+    for message in messages:
+        text = message.attributes_text
+        if text not in read:
+            read[text] = message.attributes
+        found.append((message.event_id, read[text]))
+    return found
 
 
 @contextmanager
