@@ -89,6 +89,23 @@ def test_rates_windows_and_errors_are_what_the_workers_did(send: Any, counting: 
     assert s.completing == pytest.approx(2 / s.partitions[0].minutes)
 
 
+def test_effects_outside_are_counted_as_they_are_settled(send: Any, counting: Count) -> None:
+    send("a", "b", type_="do_outside")
+    routes.perform_with.append(lambda task: _raise(PermanentError("never")) if task["seq"] == 2 else None)
+    drain(["outside"])
+    reporter.tell_counts()
+    flows = [p.flows for p in counting().subscription("outside").partitions]
+    assert [sum(getattr(f, what) for f in flows) for what in ("received", "acked", "buried")] == [2, 1, 1]
+
+
+def test_what_newer_code_publishes_is_said_by_its_type_while_it_is_put_back(send: Any, counting: Count) -> None:
+    Subscription.objects.filter(name="strict").update(message_types=["thing.happened", "thing.renamed"])
+    send("a", type_="thing.renamed")
+    drain(["strict"])
+    reporter.tell_counts()
+    assert counting().subscription("strict").unknown_types == {"thing.renamed": 1}
+
+
 def _raise(error: Exception) -> None:
     raise error
 
