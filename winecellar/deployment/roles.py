@@ -70,7 +70,7 @@ RULES = (
     Rule("cellars_valuation(lines)?", "made by the night's run; gone with its cellar", web="SELECT, DELETE"),
     # From here on the rule is the ordinary one; what it says is who else may look.
     Rule("(pricing|jobs)_.*", "wines, prices and the queue are no secret", read=LOOK),
-    Rule("(accounts|alerts|cellars|auth|django)_.*", "people, and what is theirs"),
+    Rule("(accounts|alerts|cellars|purchases|auth|django)_.*", "people, and what is theirs"),
 )
 # Functions that act as the owner. Everything else may be called by all who reach the database.
 OWNERS_FUNCTIONS = {
