@@ -1,7 +1,8 @@
 """What more workers bring, and what ends it: `python -m tests.benchmarks.scaling` (two minutes on two cores; --quick).
 
 1, 2, 4 and 8 worker processes drain the same backlog, without an effect and with the price history written. Beside each
-rate stands what was busy: cores by the workers and by the server, of those there are, and the log's bytes.
+rate stands what was busy: cores by the workers and by the server, of those there are, and the log's bytes. Whoever else
+uses the machine is not seen, so the last column is true on one that does nothing else; the load as it began is told.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def main() -> None:
     with server.running():
         measure.prepare(SYSTEMS[OURS])
         for kind in KINDS:
-            print(f"\n{count:,} deliveries, {kind}; {len(os.sched_getaffinity(0))} cores\n")
+            cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+            print(f"\n{count:,} deliveries, {kind}; {cores} cores, load {load:.1f}\n")
             print("| workers | deliveries/s | cores, workers | cores, server | WAL, MB/s | held up by |")
             print("| --- | --- | --- | --- | --- | --- |", flush=True)
             before = None

@@ -1,13 +1,14 @@
 """Workers on three hosts; one is cut off with a batch in its hands, and comes back."""
 
 import signal
+import socket
 from typing import Any
 
 import pytest
 
 from jobs.messages import NewMessage, dumps
 from jobs.queue import INSERT_MESSAGES
-from tests.hosts.network import Network
+from tests.hosts.network import DATABASE_ADDRESS, Network
 from tests.processes.cluster import Sandbox
 from tests.processes.conftest import Processes, wait_until
 
@@ -33,6 +34,16 @@ def sessions_of(database: Sandbox, host: int) -> list[int]:
     return [pid for (pid,) in found]
 
 
+def reaches(network: Network, host: int) -> bool:
+    """Whether a new connection from there gets to the database."""
+    with network.on(host):
+        try:
+            socket.create_connection((DATABASE_ADDRESS, 5432), timeout=0.5).close()
+        except OSError:
+            return False
+    return True
+
+
 def test_a_host_that_is_cut_off_in_the_middle_of_a_batch_doubles_nothing_and_holds_nobody_up(
     network: Network, database: Sandbox, environment: dict[str, Any], processes: Processes
 ) -> None:
@@ -43,7 +54,9 @@ def test_a_host_that_is_cut_off_in_the_middle_of_a_batch_doubles_nothing_and_hol
             workers[host] = processes.worker("strict", QUEUE_FAULTS="1", **environment)
     published = publish(database, 0, EVENTS, fault="slow")
     wait_until(lambda: sessions_of(database, CUT_OFF), what="the host has a batch in its hands")
+    assert reaches(network, CUT_OFF)
     network.cut(CUT_OFF)
+    assert not reaches(network, CUT_OFF)
 
     wait_until(lambda: len(database.effects()) >= EVENTS, seconds=60, what="the other hosts do all of the work")
     assert sorted(database.effects()) == sorted(published), "each effect once, none lost"
