@@ -64,7 +64,9 @@ def test_a_case_file_shows_reason_schema_diff_journey_attempts_and_siblings(staf
     letter(3, dead_lettered_at=timezone.now() - timedelta(hours=3))
     page = text(staff(), f"/admin/jobs/deadletter/{one.pk}/change/")
     assert "new_price_usd required" in page
-    assert re.search(r"<th scope=\"row\">new_price_usd</th><td[^>]*>[^<]+</td><td[^>]*>–</td><td[^>]*>missing</td>", page)
+    assert re.search(
+        r"<th scope=\"row\">new_price_usd</th><td[^>]*>[^<]+</td><td[^>]*>–</td><td[^>]*>missing</td>", page
+    )
     assert "&#x27;USD &#x27;" in page, "with quotes, so that the space is seen"
     assert "host:1" in page
     assert "within 20 minutes: 2 wait<" in page, "it and its sibling, and not the one of three hours ago"
