@@ -56,7 +56,8 @@ class SuppressionAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        holds = object_id.isdecimal() and Suppression.objects.filter(pk=object_id, lifted_at=None).exists()
+        fits = object_id.isdecimal() and len(object_id) < 19
+        holds = fits and Suppression.objects.filter(pk=int(object_id), lifted_at=None).exists()
         lift = {"lift": LiftForm()} if holds and self._may_lift(request) else {}
         return super().change_view(request, object_id, form_url, {**(extra_context or {}), **lift})
 
@@ -68,7 +69,7 @@ class SuppressionAdmin(ReadOnlyAdmin):
             raise Http404
         form = LiftForm(request.POST)
         if not form.is_valid():
-            messages.error(request, f"Nothing was lifted. Reason: {' '.join(form.errors['reason'])}")
+            messages.error(request, f"Nothing was lifted. Reason: {form.errors['reason'].as_text()}")
         elif suppressions.lift_for(user_id=pk, by=str(request.user.pk), now=timezone.now()):
             self.log_change(request, known, f"Lifted: {form.cleaned_data['reason']}")
             messages.success(request, f"Mail goes to {known.address} again.")
