@@ -94,11 +94,8 @@ def reserve(
         card_label=looked.card_label,
         attempts=0,
     )
-    given: dict[str, Any] = {
-        field.column: getattr(purchase, field.attname)
-        for field in Purchase._meta.concrete_fields
-        if not field.primary_key
-    }
+    fields = [field for field in Purchase._meta.concrete_fields if not field.primary_key]
+    given: dict[str, Any] = {field.attname: getattr(purchase, field.attname) for field in fields}
     columns, values = ", ".join(given), ", ".join(f"%({name})s" for name in given)
     purchase.pk = run(RESERVE.format(columns=columns, values=values), given).fetchone()[0]
     purchase._state.adding = False
