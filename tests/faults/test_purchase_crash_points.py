@@ -225,7 +225,7 @@ def test_buying_dies_at_every_point(provider: PaymentServer, capsys: pytest.Capt
 def report(name: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\ncrash points: {name}: {count}, each before and after")
-    assert count > 5
+    assert count > 3
 
 
 @pytest.mark.parametrize("seed", range(6))
