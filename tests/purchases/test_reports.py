@@ -1,5 +1,7 @@
 """The provider's reports: believed only with the secret, taken once, in any order; each has the payment looked up."""
 
+import hashlib
+import hmac
 import itertools
 import json
 import time
@@ -128,31 +130,27 @@ def test_what_is_not_signed_by_our_provider_changes_nothing(provider: PaymentSer
     assert Client().get(ADDRESS).status_code == 405
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"[]",
-        b"{",
-        b"null",
-        b"{}",
-        json.dumps({"id": "evt_\x00", "type": "payment_intent.succeeded", "data": {"object": {}}}).encode(),
-        json.dumps({"id": "evt_1", "type": "x\n", "data": {"object": {}}}).encode(),
-        json.dumps({"id": 1, "type": "x", "data": {"object": {}}}).encode(),
-        json.dumps({"id": "evt_1", "type": "x", "data": {"object": [1]}}).encode(),
-        b"[" * 100_000,
-    ],
-)
-def test_what_is_signed_and_no_report_is_a_400(provider: PaymentServer, body: bytes) -> None:
-    import hashlib
-    import hmac
+NO_REPORTS = [
+    b"",
+    b"[]",
+    b"{",
+    b"null",
+    b"{}",
+    json.dumps({"id": "evt_\x00", "type": "payment_intent.succeeded", "data": {"object": {}}}).encode(),
+    json.dumps({"id": "evt_1", "type": "x\n", "data": {"object": {}}}).encode(),
+    json.dumps({"id": 1, "type": "x", "data": {"object": {}}}).encode(),
+    json.dumps({"id": "evt_1", "type": "x", "data": {"object": [1]}}).encode(),
+    b"[" * 100_000,
+]
 
-    at = int(time.time())
-    mac = hmac.new(SECRET.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
-    answer = Client().post(
-        ADDRESS, body, content_type="application/json", headers={"Stripe-Signature": f"t={at},v1={mac}"}
-    )
-    assert answer.status_code == 400
+
+def test_what_is_signed_and_no_report_is_a_400(provider: PaymentServer) -> None:
+    for body in NO_REPORTS:
+        at = int(time.time())
+        mac = hmac.new(SECRET.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+        headers = {"Stripe-Signature": f"t={at},v1={mac}"}
+        answer = Client().post(ADDRESS, body, content_type="application/json", headers=headers)
+        assert answer.status_code == 400, body[:80]
     assert not ProviderReport.objects.exists()
 
 

@@ -12,15 +12,16 @@ from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from jobs.dead_letters.store import write_audit
 from jobs.outbox import publish
 from pricing.models import Merchant, Wine
-from winecellar.purchases import books, facts
+from winecellar.purchases import books, facts, reserving
 from winecellar.purchases.events import CHARGE_PURCHASE
-from winecellar.purchases.models import Card, Entry, Purchase, StockItem
-from winecellar.purchases.rules import RESERVES, Event, RefusedError, State
+from winecellar.purchases.models import Card, Purchase, StockItem
+from winecellar.purchases.reserving import Looked
+from winecellar.purchases.rules import Event, RefusedError
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 
@@ -32,9 +33,9 @@ class BuyRefusedError(Exception):
 class PriceChangedError(BuyRefusedError):
     """The price is another than the one that was confirmed."""
 
-    def __init__(self, item: StockItem) -> None:
+    def __init__(self, price: Decimal, currency: str) -> None:
         super().__init__("The price has changed since this page was shown. Nothing was bought. Look at the new price.")
-        self.price, self.currency = item.price, item.currency
+        self.price, self.currency = price, currency
 
 
 class TooFewError(BuyRefusedError):
@@ -56,59 +57,47 @@ def buy(
     """
     if not _TOKEN.fullmatch(token):
         raise BuyRefusedError("This form is not complete. Open the page again.")
-    with transaction.atomic():
-        item = (
-            StockItem.objects.select_for_update(of=("self",), no_key=True)
-            .select_related("wine", "merchant")
-            .get(pk=item_id)
-        )
-        if made := Purchase.objects.filter(buyer=buyer, token=token).first():
-            return made
-        card = Card.objects.filter(user=buyer).exclude(method_id="").first()
-        if card is None:
-            raise BuyRefusedError("Add a card first.")
-        _check(item, buyer, quantity, unit_price, currency)
-        StockItem.objects.filter(pk=item.pk).update(reserved=item.reserved + quantity)
-        purchase = Purchase.objects.create(
-            buyer=buyer,
-            token=token,
-            item=item,
-            merchant_name=item.merchant.name,
-            wine_name=item.wine.full_name,
-            quantity=quantity,
-            unit_price=item.price,
-            amount=item.price * quantity,
-            currency=item.currency,
-            state=State.CHARGING,
-            reserved_until=now + settings.RESERVATION_TIME,
-            created_at=now,
-            changed_at=now,
-            customer_id=card.customer_id,
-            method_id=card.method_id,
-            card_label=card.label,
-        )
-        Entry.objects.create(purchase=purchase, kind=Entry.Kind.BEGUN, state=State.CHARGING, at=now)
-        publish([books.command(purchase.pk, CHARGE_PURCHASE)])
+    try:
+        with transaction.atomic():
+            looked = reserving.look(item_id=item_id, buyer_id=buyer.pk, token=token)
+            if looked is None:
+                raise StockItem.DoesNotExist
+            if looked.made is not None:
+                return Purchase.objects.get(pk=looked.made)
+            _check(looked, quantity, unit_price, currency)
+            purchase = reserving.reserve(
+                looked,
+                item_id=item_id,
+                buyer_id=buyer.pk,
+                quantity=quantity,
+                token=token,
+                until=now + settings.RESERVATION_TIME,
+                now=now,
+            )
+            publish([books.command(purchase.pk, CHARGE_PURCHASE)])
+    except IntegrityError:  # the same form, sent at the same moment
+        return Purchase.objects.get(buyer=buyer, token=token)
     return purchase
 
 
-def _check(item: StockItem, buyer: Any, quantity: int, unit_price: Decimal, currency: str) -> None:
+def _check(looked: Looked, quantity: int, unit_price: Decimal, currency: str) -> None:
     if settings.PAYMENTS is None:
         raise BuyRefusedError("Nothing is sold here now. Nothing was bought.")
-    if not buyer.address_is_confirmed:
+    if not looked.confirmed:
         raise BuyRefusedError("Confirm your address first: your receipt goes there.")
-    if item.wine.retired_at is not None:
+    if not looked.method_id:
+        raise BuyRefusedError("Add a card first.")
+    if looked.retired:
         raise BuyRefusedError("This wine is no longer listed, so it cannot be bought.")
     if not 1 <= quantity <= settings.PURCHASE_MOST_BOTTLES:
         raise BuyRefusedError(f"Buy 1 to {settings.PURCHASE_MOST_BOTTLES} bottles at once.")
-    if (unit_price, currency) != (item.price, item.currency):
-        raise PriceChangedError(item)
-    if item.free < quantity:
-        raise TooFewError(item.free)
-    under_way = Purchase.objects.filter(buyer=buyer, state__in=[state.value for state in RESERVES]).count()
-    if under_way >= settings.PURCHASES_AT_ONCE:
+    if (unit_price, currency) != (looked.price, looked.currency):
+        raise PriceChangedError(looked.price, looked.currency)
+    if looked.free < quantity:
+        raise TooFewError(looked.free)
+    if looked.under_way >= settings.PURCHASES_AT_ONCE:
         raise BuyRefusedError(
-            f"{under_way} of your purchases are not paid yet. Wait until one of them is, or has come to nothing."
+            f"{looked.under_way} of your purchases are not paid yet. Wait until one of them is, or has come to nothing."
         )
 
 
