@@ -45,6 +45,7 @@ from jobs.models import (
     Subscription,
 )
 from jobs.schedule import store
+from jobs.schedule.crashes import reap
 from jobs.schedule.declared import load_schedule
 from jobs.sync import ensure_subscriptions
 from jobs.worker import drain
@@ -124,12 +125,18 @@ def route(
     def again() -> None:
         for _ in range(20):
             Delivery.objects.update(visible_at=timezone.now() - timedelta(seconds=1))
+            let_file_leases_end()
             drain([name, *others])
             if not Delivery.objects.filter(subscription__name__in=[name, *others]).exists():
                 return
         raise AssertionError("the queue does not empty")
 
     return Subject(f"route {name}", one_partition, lambda: drain([name]), whole, again, turns)
+
+
+def let_file_leases_end() -> None:
+    """Whoever worked on a merchant's file is gone for longer than its lease."""
+    CatalogueFile.objects.filter(leased_until__isnull=False).update(leased_until=timezone.now() - timedelta(seconds=1))
 
 
 def two_prices() -> None:
@@ -422,7 +429,9 @@ def purged() -> Any:
 
 
 def run_again() -> None:
+    """When its lock has run out, a scheduler finds it dead; then whoever asks for it again gets it."""
     JobLock.objects.filter(token__isnull=False).update(expires_at=timezone.now() - timedelta(seconds=1))
+    reap(load_schedule())
     run("run_job", "feed-answers")
 
 
@@ -448,6 +457,15 @@ def incidents() -> Any:
 
 def an_upload() -> bytes:
     return csv(row(1), row(2))
+
+
+def import_file() -> None:
+    run_with(an_upload(), "import_catalogue", "mch_082", "FILE", "--as-of", "2026-03-15T00:00:00Z")
+
+
+def import_again() -> None:
+    let_file_leases_end()
+    import_file()
 
 
 def imported() -> Any:
@@ -580,8 +598,9 @@ COMMANDS = [
     command(
         "import_catalogue",
         lambda: (shelf(2), merchant()),
-        lambda: run_with(an_upload(), "import_catalogue", "mch_082", "FILE", "--as-of", "2026-03-15T00:00:00Z"),
+        import_file,
         imported,
+        again=import_again,
         turns=True,
     ),
     command("subscriptions pause", some_waiting, lambda: run("subscriptions", "pause", "price-history"), limits),
