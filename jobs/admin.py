@@ -5,6 +5,7 @@ admin_schedule.py, dead letters in admin_dead_letters.py, journeys in admin_jour
 """
 
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -38,6 +39,7 @@ class BreakerAdmin(ReadOnlyAdmin):
             if row.opened_at is None:
                 self.message_user(request, f"{row} is not away.", messages.WARNING)
                 continue
-            breaker.close(row.name)
-            self.log_change(request, row, "Tried again at once.")
+            with transaction.atomic():
+                breaker.close(row.name)
+                self.log_change(request, row, "Tried again at once.")
             self.message_user(request, f"{row}: everything that waits is tried again.")

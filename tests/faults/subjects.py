@@ -73,6 +73,7 @@ from tests.pricing.test_listings import VAGUE, ask, take
 from winecellar.accounts import services as accounts
 from winecellar.accounts.letters import Written
 from winecellar.accounts.models import AccountMail, User
+from winecellar.purchases.models import StockItem
 
 # Set before each run: where the audit log stood, which nobody can empty, and where a receiver of webhooks listens.
 audit_from, receiver = [0], [""]
@@ -535,6 +536,27 @@ def stop_redrive() -> None:
     run("dead_letters", "stop", str(Redrive.objects.get().pk), "--by", "charlie", "--note", "why")
 
 
+def an_incident() -> None:
+    now = timezone.now()
+    Incident.objects.create(
+        alarm="job-overdue",
+        subject="nightly",
+        severity="page",
+        summary="late",
+        since=now,
+        last_true_at=now,
+        opened_at=now,
+    )
+
+
+def acknowledge() -> None:
+    run("incidents", "acknowledge", str(Incident.objects.get().pk), "--by", "alice")
+
+
+def seen_by() -> list[Any]:
+    return list(Incident.objects.values_list("acknowledged_by", flat=True))
+
+
 COMMANDS = [
     command("create_feed_key", merchant, lambda: run("create_feed_key", "mch_082"), FeedKey.objects.exists),
     command(
@@ -612,6 +634,13 @@ COMMANDS = [
         limits,
     ),
     command("subscriptions retry", an_open_breaker, lambda: run("subscriptions", "retry", "mail"), breakers),
+    command("incidents acknowledge", an_incident, acknowledge, seen_by),
+    command(
+        "set_stock",
+        lambda: [wine(), merchant()],
+        lambda: run("set_stock", "mch_082", wine().pk, "24", "154.00"),
+        lambda: list(StockItem.objects.values_list("on_hand", "price")),
+    ),
     command(
         "subscriptions repartition",
         some_waiting,
@@ -684,19 +713,6 @@ def asked_for() -> list[Any]:
     return list(JobRun.objects.values_list("origin", "outcome"))
 
 
-def an_incident() -> None:
-    now = timezone.now()
-    Incident.objects.create(
-        alarm="job-overdue",
-        subject="nightly",
-        severity="page",
-        summary="late",
-        since=now,
-        last_true_at=now,
-        opened_at=now,
-    )
-
-
 def a_held_price() -> None:
     wine(), merchant()
     at = NOW + timedelta(hours=1)
@@ -759,6 +775,7 @@ ADMIN = [
     action(
         "acknowledge", Incident, an_incident, lambda: [each.acknowledged_at is None for each in Incident.objects.all()]
     ),
+    action("retry", Breaker, an_open_breaker, breakers),
     action("release", HeldPrice, a_held_price, prices_held),
     action("reject", HeldPrice, a_held_price, prices_held),
     action("accept_size", CatalogueFile, a_file, size_accepted),

@@ -18,6 +18,7 @@ from django.utils import timezone
 from jobs.models import DeadLetter, Delivery, Subscription
 from jobs.subscriptions import External, load_routes
 from jobs.worker import drain
+from tests.faults import page
 from tests.faults.crash import Points, sweep
 from tests.purchases.cast import at_once, buy, buyer, check_books, later, state_of, stock, upkeep_now, wipe, work
 from tests.purchases.conftest import provider as provider  # noqa: PLC0414  (a fixture)
@@ -226,6 +227,7 @@ def report(name: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\ncrash points: {name}: {count}, each before and after")
     assert count > 3
+    page.hold(name, count)
 
 
 @pytest.mark.parametrize("seed", range(6))
