@@ -19,6 +19,7 @@ if CHAOS_LEASE < PROMISED_LEASE:
     MAIL_TIMEOUT = timedelta(seconds=3)
     ANYMAIL = {**ANYMAIL, "REQUESTS_TIMEOUT": 3.0}  # noqa: F405
     EXTERNAL_TIME_LIMIT = timedelta(seconds=20)
+    PAYMENT_TIMEOUT = timedelta(seconds=5)
     REDRIVE_TURN = timedelta(seconds=1)
 REDRIVE_RATE = 500  # its letters are many, and the run is short
 FEED_REQUESTS_PER_MINUTE = 1_000_000

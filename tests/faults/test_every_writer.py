@@ -24,7 +24,7 @@ from tests.alerts.receiver import receiving
 from tests.catalogues.test_refresh_crash import OneAfterTheOther
 from tests.faults import page, subjects
 from tests.faults import test_crash_points as mail
-from tests.faults.crash import CRASHED, FINISHED, LOST, MOST_POINTS, WAYS, Points, run_child
+from tests.faults.crash import CRASHED, FINISHED, LOST, MOST_POINTS, Points, run_child, ways
 from tests.faults.subjects import NEW_KEY, SUBJECTS, Subject
 
 pytestmark = [
@@ -149,7 +149,7 @@ def sweep(subject: Subject, wipe: Callable[[], None]) -> int:
     assert untouched != done, "it does nothing that is looked at"
     for number in range(1, MOST_POINTS):
         ends = []
-        for way in WAYS:
+        for way in ways(number):
             afresh()
             ends.append(run_child(act, number, way))
             where = f"{way} point {number}"

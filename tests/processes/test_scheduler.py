@@ -110,7 +110,7 @@ def test_a_run_paused_past_its_locks_life_wakes_up_and_commits_nothing_more(
     sleeper.send_signal(signal.SIGCONT)
     assert sleeper.wait(timeout=30) == 1
     assert "run.lock_lost" in processes.log(sleeper)
-    wait_until(lambda: run().outcome == "ran", what="the new owner finishes")
+    wait_until(lambda: run().outcome == "ran", seconds=120, what="the new owner finishes")
     assert tokens().count(old) == before, "not one chunk under the old token"
     assert [chunk for *_, chunk in chunks()] == list(range(200))
 
