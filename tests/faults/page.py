@@ -34,6 +34,7 @@ def hold(name: str, points: int) -> None:
 def _write(found: dict[str, int]) -> None:
     text = PAGE.read_text()
     lines = [f"| `{name}` | {points} |" for name, points in sorted(found.items())]
-    total = f"{len(found)} writers, {sum(found.values())} points: died at before, died at after (which is before the next), and its answer lost."
+    ways = "died before it, died after it (which is before the next), and its answer lost"
+    total = f"{len(found)} writers, {sum(found.values())} points: {ways}."
     table = "\n".join([BEGIN, "", total, "", "| what | points |", "| --- | ---: |", *lines, "", END])
     PAGE.write_text(text[: text.index(BEGIN)] + table + text[text.index(END) + len(END) :])
