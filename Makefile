@@ -36,8 +36,17 @@ requirements: $(STAMP)  ## pin requirements*.in anew, with hashes
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url requirements.in -o requirements.txt
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url -c requirements.txt requirements-dev.in -o requirements-dev.txt
 
+audit: $(STAMP)  ## write the SBOM, and ask whether what is pinned has known holes
+	@$(BIN)/python -m tests.audit
+
+fuzz: $(STAMP)  ## feed every parser N=100000 damaged inputs; SEED=7 repeats a run
+	@$(BIN)/python -m tests.fuzz -n $(or $(N),100000) $(if $(SEED),--seed $(SEED))
+
 bench: $(STAMP)  ## compare the queue's speed with its peers'; QUICK=1 for a small run
 	@$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
+
+chaos: $(STAMP)  ## break everything for SECONDS=90, by SEED=1, and see whether the promises were kept
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) $(if $(REPORT),--report)
 
 stop: $(STAMP)  ## stop the embedded Postgres servers
 	@$(BIN)/python -m winecellar.embedded stop
@@ -48,4 +57,4 @@ stop: $(STAMP)  ## stop the embedded Postgres servers
 clean: stop  ## remove the virtualenv and all local data
 	rm -rf $(VENV) var staticfiles
 
-.PHONY: help install demo demo-incident test check format requirements bench stop clean
+.PHONY: help install demo demo-incident test check format requirements audit fuzz bench chaos stop clean

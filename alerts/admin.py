@@ -1,9 +1,15 @@
-"""Alerts, what was decided about them and their mails, to look at only: people change theirs on their own pages."""
+"""Alerts, what was decided about them and their mails, to look at only: people change theirs on their own pages.
+
+Addresses that take no mail and people's channels are in admin_ways.py.
+"""
 
 from django.contrib import admin
 
+from alerts import admin_ways
 from alerts.models import Alert, Decision, Notification
 from jobs.admin import ReadOnlyAdmin
+
+__all__ = ["admin_ways"]  # which registers itself
 
 
 @admin.register(Alert)

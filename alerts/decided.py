@@ -1,15 +1,18 @@
 """What matching decided for a chunk of alerts, written set-wise: decisions, alerts, mails, the commands to send them.
 
 Guarantee: one decision and one mail per (alert, event), ever; the schema refuses a second, and what a redrive would
-decide again is known beforehand. Called by matching alone, in its transaction, which holds the alerts' rows.
+decide again is known beforehand. Of a wine that many watch most are told the same: what is the same is said once, with
+the alerts that it is said to. Called by matching alone, in its transaction, which holds the alerts' rows.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
 
@@ -17,34 +20,59 @@ from alerts.candidates import Candidate
 from alerts.channels.fan_out import fan_out
 from alerts.events import SEND_ALERT_EMAIL
 from alerts.rules import Outcome, State, Verdict
-from alerts.scenes import Told
+from alerts.scenes import Scene, Told
 from jobs.messages import NewMessage, dumps
-from jobs.outbox import publish
+from jobs.outbox import follow_up, publish
 
 KNOWN = "SELECT alert_id, event_id FROM alerts_decision WHERE alert_id = ANY(%s) AND event_id = ANY(%s)"
 DECISIONS = """
 INSERT INTO alerts_decision (alert_id, event_id, outcome, reason, price, merchant_name, decided_at)
 SELECT alert_id, event_id, outcome, reason, price, merchant, %s
-FROM jsonb_to_recordset(%s::jsonb) AS row (
-    alert_id bigint, event_id text, outcome text, reason text, price numeric, merchant text)
+FROM jsonb_to_recordset(%s::jsonb) AS said (
+    alerts bigint[], event_id text, outcome text, reason text, price numeric, merchant text),
+    unnest(said.alerts) AS alert_id
 """
 NOTIFICATIONS = """
 INSERT INTO alerts_notification (alert_id, event_id, state, currency, old_price, new_price, target, reason,
                                  merchant_name, occurred_at, created_at)
 SELECT alert_id, event_id, 'queued', currency, old_price, price, target, reason, merchant, occurred_at, %s
-FROM jsonb_to_recordset(%s::jsonb) AS row (
-    alert_id bigint, event_id text, currency text, old_price numeric, price numeric, target numeric, reason text,
-    merchant text, occurred_at timestamptz)
+FROM jsonb_to_recordset(%s::jsonb) AS said (
+    alerts bigint[], event_id text, currency text, old_price numeric, price numeric, target numeric, reason text,
+    merchant text, occurred_at timestamptz),
+    unnest(said.alerts) AS alert_id
 RETURNING id, alert_id, event_id
 """
 # Nobody's own columns (a pause, a snooze, a name) are among these; the rows are locked.
 ALERTS = """
-UPDATE alerts_alert SET state = row.state, snoozed_until_rise = row.until_rise,
-    last_notified_at = CASE WHEN row.told_at IS NULL THEN last_notified_at ELSE %s END,
-    last_notified_price = coalesce(row.told_at, last_notified_price)
-FROM jsonb_to_recordset(%s::jsonb) AS row (id bigint, state text, told_at numeric, until_rise boolean)
-WHERE alerts_alert.id = row.id
+UPDATE alerts_alert SET state = said.state, snoozed_until_rise = said.until_rise,
+    last_notified_at = CASE WHEN said.told_at IS NULL THEN last_notified_at ELSE %s END,
+    last_notified_price = coalesce(said.told_at, last_notified_price)
+FROM jsonb_to_recordset(%s::jsonb) AS said (alerts bigint[], state text, told_at numeric, until_rise boolean),
+    unnest(said.alerts) AS changed (id)
+WHERE alerts_alert.id = changed.id
 """
+
+
+class _Decision(NamedTuple):
+    """What is said to all who are alike. `place` is the event's: an alert's rows are written in the events' order."""
+
+    place: int
+    event_id: str
+    told: Told
+    outcome: str
+    reason: str
+
+
+class _Mail(NamedTuple):
+    place: int
+    event_id: str
+    told: Told
+    reason: str
+    currency: str
+    target: Decimal | None
+
+
+Said = TypeVar("Said", _Decision, _Mail)
 
 
 @dataclass
@@ -54,8 +82,8 @@ class Decided:
     now: datetime
     attributes: Mapping[str, Mapping[str, str]]
     known: set[tuple[int, str]] = field(default_factory=set)
-    _decisions: list[dict[str, Any]] = field(default_factory=list)
-    _mails: list[dict[str, Any]] = field(default_factory=list)
+    _decisions: dict[_Decision, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _mails: dict[_Mail, list[int]] = field(default_factory=lambda: defaultdict(list))
     _changed: dict[int, Candidate] = field(default_factory=dict)
 
     @classmethod
@@ -67,28 +95,13 @@ class Decided:
             cursor.execute(KNOWN, [[candidate.pk for candidate in chunk], list(attributes)])
             return cls(now, attributes, set(cursor.fetchall()))
 
-    def note(self, candidate: Candidate, event_id: str, verdict: Verdict, told: Told) -> None:
+    def note(self, candidate: Candidate, scene: Scene, verdict: Verdict, told: Told) -> None:
         """One verdict: the alert is what it says from here on."""
-        watch = candidate.watch
-        said = {
-            "alert_id": candidate.pk,
-            "event_id": event_id,
-            "reason": verdict.reason,
-            "price": told.price,
-            "merchant": told.merchant,
-        }
-        self._decisions.append({**said, "outcome": verdict.outcome.value})
+        watch, about = candidate.watch, (scene.place, scene.event.event_id, told)
+        self._decisions[_Decision(*about, verdict.outcome.value, verdict.reason)].append(candidate.pk)
         if verdict.outcome is Outcome.MAILED:
             watch.told_at, watch.told_when = told.price, self.now
-            self._mails.append(
-                {
-                    **said,
-                    "currency": watch.currency,
-                    "old_price": told.old_price,
-                    "target": watch.target,
-                    "occurred_at": told.occurred_at,
-                }
-            )
+            self._mails[_Mail(*about, verdict.reason, watch.currency, watch.target)].append(candidate.pk)
         if verdict.state is not watch.state or verdict.outcome is Outcome.MAILED:
             watch.state = verdict.state
             watch.snoozed_until_rise = watch.snoozed_until_rise and verdict.state is State.FIRED
@@ -98,13 +111,12 @@ class Decided:
         """At most five statements, however many alerts."""
         with connection.cursor() as cursor:
             if self._decisions:
-                cursor.execute(DECISIONS, [self.now, dumps(self._decisions)])
+                cursor.execute(DECISIONS, [self.now, dumps(self._decision_rows())])
             if self._changed:
-                rows = [self._row(candidate) for candidate in self._changed.values()]
-                cursor.execute(ALERTS, [self.now, dumps(rows)])
+                cursor.execute(ALERTS, [self.now, dumps(self._alert_rows())])
             if not self._mails:
                 return
-            cursor.execute(NOTIFICATIONS, [self.now, dumps(self._mails)])
+            cursor.execute(NOTIFICATIONS, [self.now, dumps(self._mail_rows())])
             mails = cursor.fetchall()
         publish([self._command(*mail) for mail in mails])
         fan_out({pk: event_id for pk, _, event_id in mails}, attributes=self.attributes)
@@ -114,14 +126,49 @@ class Decided:
             type=SEND_ALERT_EMAIL,
             key=f"alert:{alert_id}",
             body={"notification_id": pk, "alert_id": alert_id, "event_id": event_id},
-            attributes={**self.attributes.get(event_id, {}), "caused_by": event_id},
+            attributes=follow_up(self.attributes.get(event_id, {}), caused_by=event_id),
         )
 
-    def _row(self, candidate: Candidate) -> dict[str, Any]:
-        watch = candidate.watch
-        return {
-            "id": candidate.pk,
-            "state": watch.state.value,
-            "told_at": watch.told_at if watch.told_when is self.now else None,  # of a mail of this batch
-            "until_rise": watch.snoozed_until_rise,
-        }
+    def _decision_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "alerts": alerts,
+                "event_id": said.event_id,
+                "outcome": said.outcome,
+                "reason": said.reason,
+                "price": said.told.price,
+                "merchant": said.told.merchant,
+            }
+            for said, alerts in _in_order(self._decisions)
+        ]
+
+    def _mail_rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "alerts": alerts,
+                "event_id": said.event_id,
+                "currency": said.currency,
+                "old_price": said.told.old_price,
+                "price": said.told.price,
+                "target": said.target,
+                "reason": said.reason,
+                "merchant": said.told.merchant,
+                "occurred_at": said.told.occurred_at,
+            }
+            for said, alerts in _in_order(self._mails)
+        ]
+
+    def _alert_rows(self) -> list[dict[str, Any]]:
+        alike: dict[tuple[str, Decimal | None, bool], list[int]] = defaultdict(list)
+        for pk, candidate in self._changed.items():
+            watch = candidate.watch
+            told_at = watch.told_at if watch.told_when is self.now else None  # of a mail of this batch
+            alike[watch.state.value, told_at, watch.snoozed_until_rise].append(pk)
+        return [
+            {"alerts": alerts, "state": state, "told_at": told_at, "until_rise": until_rise}
+            for (state, told_at, until_rise), alerts in alike.items()
+        ]
+
+
+def _in_order(noted: Mapping[Said, list[int]]) -> list[tuple[Said, list[int]]]:
+    return sorted(noted.items(), key=lambda one: one[0].place)

@@ -76,7 +76,7 @@ def _judge(
             sight = replace(sight, told_of_it=True)
         verdict = judge_offer(watch, sight, now=decided.now, terms=terms)
     if verdict is not None:
-        decided.note(candidate, scene.event.event_id, verdict, told)
+        decided.note(candidate, scene, verdict, told)
         if verdict.outcome is Outcome.MAILED and told.price is not None:
             last_mails[candidate.pk] = (told.merchant, told.price)
 

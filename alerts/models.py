@@ -184,6 +184,8 @@ class Decision(models.Model):
     class Meta:
         ordering = ("-id",)
         constraints = (models.UniqueConstraint(name="alerts_decision_identity", fields=["alert", "event_id"]),)
+        # What was decided on one event: its journey.
+        indexes = (models.Index(name="alerts_decision_event", fields=["event_id"]),)
 
     def __str__(self) -> str:
         return f"{self.alert_id} {self.event_id}: {self.outcome}"

@@ -53,11 +53,12 @@ def parse(message: Message) -> Event:
     return PriceChanged.parse(message)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Told:
     """What a mail about one event would say: from whom, at what price, since when, and what was asked before.
 
-    The time is text already: a hundred thousand alerts may be told of it.
+    One for all who are told the same, so that they are known by it: a hundred thousand may be. The time is text
+    already.
     """
 
     merchant: str

@@ -101,6 +101,11 @@ class LogEntry:
     decision: Decision | None
     mail: Notification | None
 
+    @property
+    def event_id(self) -> str:
+        told = self.decision or self.mail
+        return told.event_id if told else ""
+
 
 def list_alerts(*, user_id: int, confirmed: bool, shown: str, sort: str, after: int | None, now: datetime) -> AlertPage:
     """A page of somebody's alerts with the prices now: 4 queries, one more behind the first page or for other money.

@@ -1,7 +1,8 @@
 """Addresses that take no mail: learnt from the provider, shown to their person, ended by their word or another address.
 
 Guarantee: what the provider says twice, late, or about an address that is nobody's changes nothing. Called by
-bounces.py, by delivery when a recipient is refused, and by the page on which a person says that the address works.
+bounces.py, by delivery when a recipient is refused, by the page on which a person says that the address works, and by
+the admin.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import transaction
+from django.db.models import F, Value
+from django.db.models.functions import Greatest
 
 from alerts.mail_models import Suppression
 
@@ -56,6 +59,14 @@ def lift(*, person: AbstractBaseUser, now: datetime) -> bool:
         )
     log.info("address.works_again", user_id=person.pk)
     return True
+
+
+def lift_for(*, user_id: int, by: str, now: datetime) -> bool:
+    """Somebody of the staff knows that it works; whether there was anything to lift. As often as they know it."""
+    lifted = Suppression.objects.filter(pk=user_id, lifted_at=None).update(lifted_at=Greatest(Value(now), F("since")))
+    if lifted:
+        log.info("address.lifted", user_id=user_id, by=by)
+    return bool(lifted)
 
 
 def suppression_of(person: AbstractBaseUser) -> Suppression | None:

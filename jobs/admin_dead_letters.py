@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -29,6 +30,7 @@ from jobs.dead_letters.sparkline import sparkline
 from jobs.read_only import ReadOnlyAdmin
 
 RUNBOOK = "docs/runbooks/dead-letters.md"
+AGAIN = "dead letters, typed"  # in the session: what was given for the portion before
 
 
 def allowed(request: HttpRequest, act: Act) -> bool:
@@ -101,6 +103,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             decided_by=names[letter.decided_by], assigned_to=names[letter.assigned_to],
             audit=[(entry, names[entry.by]) for entry in case.audit],
             traceback=load_case_files().mask(letter.traceback),
+            may_see_raw=case.raw is not None and request.user.has_perm(case.raw.permission),
             like_this=urlencode({"fingerprint": letter.fingerprint}),
             near=urlencode(case.siblings.as_query()),
         )  # fmt: skip
@@ -119,7 +122,8 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             messages.error(request, str(error))
             return redirect("admin:jobs_deadletter_changelist")
         now = store.now()
-        form = DecisionForm(act, request.POST if "confirm" in request.POST else None)
+        again = request.session.get(AGAIN) if selection.after else None
+        form = DecisionForm(act, request.POST if "confirm" in request.POST else None, usual=again)
         if form.is_bound and form.is_valid():
             try:
                 done = act.do(selection=selection, by=str(request.user.pk), now=now, **form.given)
@@ -128,17 +132,17 @@ class DeadLetterAdmin(ReadOnlyAdmin):
             except RefusedError as error:
                 form.refuse(error)
             else:
-                return self._done(request, act, done)
+                return self._done(request, act, done, form.typed)
         found = preflight.look(selection, kind=act.redrives, now=now) if act.redrives else None
         if found is not None:
             form.needs_telling(found.old)
-        count = store.count_open(selection, most=10**9) if act.open_only else None
+        count, most = _count(act, selection), settings.DECISION_MOST
         return self._page(
-            request, "decide", act.label, act=act, form=form, selection=selection, found=found, count=count,
-            hidden=selection.as_query().items(),
+            request, "decide", act.label, act=act, form=form, selection=selection, found=found, how_many=count,
+            count=f"{count:,}", portion=f"{most:,}" if count > most else "", hidden=selection.as_query().items(),
         )  # fmt: skip
 
-    def _done(self, request: HttpRequest, act: Act, done: services.Done) -> HttpResponse:
+    def _done(self, request: HttpRequest, act: Act, done: services.Done, typed: dict[str, str]) -> HttpResponse:
         left = f" {done.left_out:,} were left out." if done.left_out else ""
         if not done.ids:
             text = f"{act.label}: nothing was done; none of them waits for it any more.{left}"
@@ -146,6 +150,12 @@ class DeadLetterAdmin(ReadOnlyAdmin):
         else:
             letters = "letter" if len(done.ids) == 1 else "letters"
             messages.success(request, f"{act.label}: {len(done.ids):,} {letters}.{left}")
+        if done.rest:
+            # The next portion, with what was typed for this one; its address can be opened again at any time.
+            request.session[AGAIN] = typed
+            following = reverse("admin:jobs_deadletter_decide", args=[act.name])
+            messages.info(request, _what_is_left(act, done))
+            return redirect(f"{following}?{urlencode(done.rest.as_query())}")
         if done.redrive:
             return redirect("admin:jobs_redrive_change", done.redrive.pk)
         if len(done.ids) == 1:
@@ -170,6 +180,19 @@ class DeadLetterAdmin(ReadOnlyAdmin):
                 **context,
             },
         )
+
+
+def _count(act: Act, selection: Selection) -> int:
+    count = store.count_open if act.open_only else store.count_any
+    return count(selection, most=10**9)
+
+
+def _what_is_left(act: Act, done: services.Done) -> str:
+    assert done.rest is not None
+    text = f"{_count(act, done.rest):,} are left. Press the button for the next ones, now or later."
+    if done.redrive:
+        text += f" Redrive {done.redrive.pk} is under way; another one beside it doubles the pace."
+    return text
 
 
 def _selection(request: HttpRequest) -> Selection:

@@ -9,13 +9,14 @@ from itertools import islice
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from jobs.alarms import incidents
-from jobs.alarms.pages import address_of, page_of
+from jobs.alarms.pages import address_of, page_of, runbook_address
 from jobs.models import Incident, JobRun, ScheduledJob
 from jobs.read_only import ReadOnlyAdmin
 from jobs.schedule import control, cron, store
@@ -77,8 +78,11 @@ class ScheduledJobAdmin(ReadOnlyAdmin):
     @admin.action(description="Pause: let its slots pass", permissions=["operate"])
     def pause(self, request: HttpRequest, queryset: QuerySet[ScheduledJob]) -> None:
         for job in queryset:
-            if control.pause(job=job.name):
-                self.log_change(request, job, "Paused.")
+            with transaction.atomic():  # what was done and who did it
+                paused = control.pause(job=job.name)
+                if paused:
+                    self.log_change(request, job, "Paused.")
+            if paused:
                 self.message_user(request, f"{job}: paused. Its slots pass; its alarm stays on.")
             else:
                 self.message_user(request, f"{job} is paused already.", messages.WARNING)
@@ -86,8 +90,11 @@ class ScheduledJobAdmin(ReadOnlyAdmin):
     @admin.action(description="Resume: from its next slot on", permissions=["operate"])
     def resume(self, request: HttpRequest, queryset: QuerySet[ScheduledJob]) -> None:
         for job in queryset:
-            if control.resume(job=job.name):
-                self.log_change(request, job, "Resumed.")
+            with transaction.atomic():
+                resumed = control.resume(job=job.name)
+                if resumed:
+                    self.log_change(request, job, "Resumed.")
+            if resumed:
                 self.message_user(request, f"{job}: resumed, next at {self.next_slot(job)}.")
             else:
                 self.message_user(request, f"{job} is not paused.", messages.WARNING)
@@ -99,9 +106,11 @@ class ScheduledJobAdmin(ReadOnlyAdmin):
             if declared is None:
                 self.message_user(request, f"{job}: this version of the code does not declare it.", messages.ERROR)
                 continue
-            slot = control.run_now(job=declared, by=str(request.user.pk), now=store.now())
+            with transaction.atomic():
+                slot = control.run_now(job=declared, by=str(request.user.pk), now=store.now())
+                if slot:
+                    self.log_change(request, job, f"Asked for the run of {utc(slot)}.")
             if slot:
-                self.log_change(request, job, f"Asked for the run of {utc(slot)}.")
                 self.message_user(request, f"{job}: a scheduler runs the slot of {utc(slot)} within seconds.")
             else:
                 self.message_user(request, f"{job}: its latest slot is under way already.", messages.WARNING)
@@ -174,13 +183,17 @@ class IncidentAdmin(ReadOnlyAdmin):
     @admin.display(description="what to do")
     def what_to_do(self, incident: Incident) -> SafeString:
         links = format_html_join("", '; <a href="{}">look there</a>', ((path,) for path in address_of(incident)))
-        return format_html("{}, “{}”{}", page_of(incident.alarm), incident.alarm, links)
+        address, path = runbook_address(incident.alarm), page_of(incident.alarm)
+        return format_html('<a href="{}">{}</a>, “{}”{}', address, path, incident.alarm, links)
 
     @admin.action(description="Acknowledge: I have seen it", permissions=["operate"])
     def acknowledge(self, request: HttpRequest, queryset: QuerySet[Incident]) -> None:
         for incident in queryset:
-            if incidents.acknowledge(incident_id=incident.pk, by=str(request.user.pk)):
-                self.log_change(request, incident, "Acknowledged.")
+            with transaction.atomic():
+                acknowledged = incidents.acknowledge(incident_id=incident.pk, by=str(request.user.pk))
+                if acknowledged:
+                    self.log_change(request, incident, "Acknowledged.")
+            if acknowledged:
                 self.message_user(request, f"{incident}: acknowledged.")
             else:
                 self.message_user(request, f"{incident} needs no acknowledging.", messages.WARNING)

@@ -13,10 +13,11 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from jobs import queue
+from jobs import queue, tracing
 from jobs.database import connection_is_lost
 from jobs.errors import LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
+from jobs.gauges.tally import tally
 from jobs.messages import Message
 from jobs.retry import CRASHES
 from jobs.subscriptions import Apply, Route
@@ -93,11 +94,15 @@ class Application:
             self._apply(messages[middle:])
         else:
             self.applied += len(messages)
+            tally.applied(self.claim.partition, messages)
 
     def _in_one_transaction(self, messages: Sequence[Message]) -> None:
         self.on_attempt()
         self.attempt = messages
-        with structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id):
+        with (
+            tracing.process(self.route.name, messages),
+            structlog.contextvars.bound_contextvars(subscription=self.route.name, event_id=messages[0].event_id),
+        ):
             try:
                 suppressed = self._commit(messages, queue.ack)
             except queue.AlreadyAppliedError:
@@ -107,9 +112,11 @@ class Application:
 
     def _commit(self, messages: Sequence[Message], ack: Ack) -> int:
         with transaction.atomic():
+            queue.note_retried(self.claim, self.route.name, messages)
             acked = ack(self.claim, self.route.name, messages)
             if acked.gone < len(messages):
                 raise LeaseLostError(f"{len(messages) - acked.gone} of {len(messages)} are another's now")
+            queue.note_suppressed(self.route.name, messages, acked.fresh)
             fresh = messages if acked.fresh is None else first_of_each(messages, acked.fresh)
             if fresh:
                 self.handler(fresh)
@@ -131,6 +138,7 @@ class Application:
         unknown = [message for message in messages if message.type not in self.route.message_types]
         if not unknown:
             return messages
+        tally.unknown(self.claim.partition, [message.type for message in unknown])
         log.error("delivery.unknown_type", subscription=self.route.name, types=sorted({m.type for m in unknown}))
         delay = settings.UNKNOWN_HANDLER_DELAY.total_seconds()
         queue.put_back(self.claim, [queue.PutBack(message, delay=delay, charged=False) for message in unknown])

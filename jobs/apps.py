@@ -7,9 +7,10 @@ class JobsConfig(AppConfig):
     verbose_name = "Queue"
 
     def ready(self) -> None:
-        from jobs import checks  # noqa: F401  (registers the system checks)
+        from jobs import checks, tracing  # noqa: F401  (registers the system checks)
         from jobs.mail import checks as mail_checks  # noqa: F401
         from jobs.sync import sync_after_migrate
 
         # As Django does for permissions: the table of subscriptions follows the code after each migrate.
         post_migrate.connect(sync_after_migrate, sender=self)
+        tracing.set_up()

@@ -64,32 +64,20 @@ def subscription_ids() -> dict[str, int]:
         return dict(cursor.fetchall())
 
 
-# Names a month's partition after its first day; the bounds are UTC midnights.
-ENSURE_PARTITION = """
-DO $$
-DECLARE
-    month timestamptz := date_trunc('month', now(), 'UTC');
-    upper timestamptz;
-    name text;
-BEGIN
-    FOR i IN 0..{ahead} LOOP
-        upper := date_trunc('month', month + interval '32 days', 'UTC');
-        name := 'jobs_message_' || to_char(month AT TIME ZONE 'UTC', 'YYYY_MM');
-        IF to_regclass(name) IS NULL THEN
-            EXECUTE format('CREATE TABLE IF NOT EXISTS %I PARTITION OF jobs_message FOR VALUES FROM (%L) TO (%L)',
-                           name, month, upper);
-        END IF;
-        month := upper;
-    END LOOP;
-END $$
-"""
 MONTHS_AHEAD = 3
+
+
+def is_current() -> bool:
+    """Whether the schema is as new as this code, as far as subscriptions and the log's months go."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regprocedure('jobs_make_months(integer)') IS NOT NULL")
+        return bool(cursor.fetchone()[0])
 
 
 def ensure_message_partitions() -> None:
     """Make the log's partitions for this month and the next ones; takes no lock where they exist."""
     with connection.cursor() as cursor:
-        cursor.execute(ENSURE_PARTITION.format(ahead=MONTHS_AHEAD))
+        cursor.execute("SELECT jobs_make_months(%s)", [MONTHS_AHEAD])
 
 
 def drop_message_partitions(older_than: datetime) -> list[str]:
@@ -98,19 +86,8 @@ def drop_message_partitions(older_than: datetime) -> list[str]:
     A month of which a message still waits in some queue is kept, however old: what is unacked is in our custody.
     """
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM (SELECT c.relname,"
-            "   (replace(right(c.relname, 7), '_', '-') || '-01T00:00Z')::timestamptz AS month"
-            "   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-            "   WHERE i.inhparent = 'jobs_message'::regclass AND c.relname ~ '^jobs_message_[0-9]{4}_[0-9]{2}$') months"
-            " WHERE month + interval '1 month' <= %s AND NOT EXISTS (SELECT FROM jobs_delivery d"
-            "   WHERE d.published_at >= month AND d.published_at < month + interval '1 month') ORDER BY 1",
-            [older_than],
-        )
-        names = [name for (name,) in cursor.fetchall()]
-        for name in names:
-            cursor.execute(f"DROP TABLE {name}")
-    return names
+        cursor.execute("SELECT jobs_drop_months(%s)", [older_than])
+        return [name for (name,) in cursor.fetchall()]
 
 
 # --- Moving deliveries ------------------------------------------------------------------------------------------
@@ -255,6 +232,16 @@ def purge_ledger(older_than: datetime, *, batch: int) -> int:
     """Delete up to `batch` ledger rows older than this; how many went. Call until it is 0."""
     with connection.cursor() as cursor:
         cursor.execute(PURGE_LEDGER, [older_than, batch])
+        return int(cursor.rowcount)
+
+
+def purge_past_deliveries(older_than: datetime, *, batch: int) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM jobs_past_delivery WHERE id = ANY(ARRAY("
+            " SELECT id FROM jobs_past_delivery WHERE settled_at < %s ORDER BY settled_at LIMIT %s))",
+            [older_than, batch],
+        )
         return int(cursor.rowcount)
 
 

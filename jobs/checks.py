@@ -1,5 +1,7 @@
 """System checks: what must hold between settings and routes, found by `manage.py check` and not at 3 a.m."""
 
+import base64
+import binascii
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -150,3 +152,25 @@ def every_known_job_is_declared(databases: Sequence[str] | None, **_: Any) -> It
                 hint="Run migrate: it makes the schedule follow the code.",
                 id="jobs.W002",
             )
+
+
+@register()
+def alarms_can_be_told(**_: Any) -> Iterable[CheckMessage]:
+    if not settings.ALARM_WEBHOOK_SECRET:
+        return
+    try:
+        base64.b64decode(settings.ALARM_WEBHOOK_SECRET.removeprefix("whsec_"), validate=True)
+    except binascii.Error:
+        yield Error(
+            "ALARM_WEBHOOK_SECRET is not whsec_ and base64.", hint="Copy it as the receiver shows it.", id="jobs.E019"
+        )
+
+
+@register()
+def thresholds_leave_time(**_: Any) -> Iterable[CheckMessage]:
+    if not 0 < settings.ALARM_WARN_SHARE < settings.ALARM_PAGE_SHARE <= 1:
+        yield Error(
+            "ALARM_WARN_SHARE must be below ALARM_PAGE_SHARE, and both within 0 and 1.",
+            hint="They are shares of what is promised: a page after it is broken is too late.",
+            id="jobs.E020",
+        )

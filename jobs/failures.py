@@ -10,11 +10,12 @@ import traceback
 import structlog
 from django.conf import settings
 
-from jobs import queue
+from jobs import queue, tracing
 from jobs.database import database_is_away
 from jobs.dead_letters.case_files import origin_of
 from jobs.dead_letters.fingerprint import fingerprint
 from jobs.errors import LeaseLostError
+from jobs.gauges.tally import tally
 from jobs.messages import Message, NewMessage
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
 
@@ -43,6 +44,7 @@ def settle_failure(
         "event_id": message.event_id,
         "receive_count": message.receive_count,
         "error_class": type(error).__name__,
+        **tracing.named(message.attributes),
     }
     if kind in {Kind.UNCLASSIFIED, Kind.CRASH}:
         log.error(kind.value, **facts, exc_info=error)
@@ -59,6 +61,7 @@ def settle_failure(
             back = queue.PutBack(message, delay=delay, charged=charged, failure=failure if charged else None)
             if not queue.put_back(claim, [back]):
                 raise LeaseLostError("what failed is another's now")
+            tally.failed(claim.partition, type(error).__name__, buried=False)
             return True
         case Bury(cause=cause):
             bury(claim, consumer, message, cause, error)
@@ -82,7 +85,9 @@ def bury(claim: queue.Claim, consumer: str, message: Message, cause: Cause, erro
     )
     if buried is None:
         raise LeaseLostError("what was to be buried is another's now")
-    log.warning("delivery.dead_lettered", subscription=consumer, event_id=message.event_id, cause=cause.value)
+    tally.failed(claim.partition, type(error).__name__, buried=True)
+    facts = {"subscription": consumer, "event_id": message.event_id, "cause": cause.value}
+    log.warning("delivery.dead_lettered", **facts, **tracing.named(message.attributes))
 
 
 def bury_unqueued(consumer: str, message: NewMessage, error: BaseException) -> int:
@@ -108,7 +113,7 @@ def _burial(
         reason=reason,
         traceback=traceback,
         receives=receives,
-        worker=worker(),
+        worker="" if cause is Cause.WORKER_CRASH else worker(),  # not us: whoever held it, and did not say so
         origin=origin_of(message.type, message),
         fingerprint=fingerprint(consumer, message.type, error_class, reason),
     )

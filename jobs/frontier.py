@@ -2,7 +2,8 @@
 
 Guarantee: a partition's mark never passes a delivery that may still appear. A publisher that drew a low id and
 commits late would otherwise be overtaken by its key's next message. So an oldest id seen becomes the mark only
-once a later look's snapshot has no transaction left that was running at the first (xmin ≥ that xmax).
+once a later look's snapshot has no transaction left that was running at the first (xmin ≥ that xmax). What was learnt
+of one server is not believed of another: after a failover that lost commits, ids and transactions begin again lower.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Frontier:
     """
 
     def __init__(self) -> None:
+        self.server = 0  # how often there may have been another
         self._states: dict[Partition, _State] = {}
         self._limits: dict[int, int] = {}
         self._open: set[int] | None = None  # subscriptions that may be handed out; None until the first sweep
@@ -118,8 +120,23 @@ class Frontier:
         """Keys to look past in this partition, until the next sweep."""
         return list(self._state(partition).blocked)
 
-    def learn(self, partition: Partition, look: Look, *, claimed: int, batch: int = 1, partial: bool = False) -> bool:
-        """Note what a claim saw; whether it is worth looking again at once.
+    def begin_anew(self) -> None:
+        """A connection was lost: the next may lead to another server, of which nothing is known."""
+        with self._condition:
+            self.server += 1
+            self._states = {}
+
+    def learn(
+        self,
+        partition: Partition,
+        look: Look,
+        *,
+        claimed: int,
+        batch: int = 1,
+        partial: bool = False,
+        server: int | None = None,
+    ) -> bool:
+        """Note what a claim saw; whether it is worth looking again at once. `server`: as it stood before the claim.
 
         A full window of which nothing could go is looked past next time, so that keys in backoff, or one with a
         huge backlog, hold up no others for longer than it takes to scan over them.
@@ -127,7 +144,7 @@ class Frontier:
         state = self._state(partition)
         # A look that passed over blocked keys (`partial`, whatever is blocked by now) has not seen the oldest, so it
         # says nothing about the mark.
-        if look.first is not None and not partial:
+        if look.first is not None and not partial and server in {None, self.server}:
             if state.candidate and look.xmin >= state.candidate[1]:
                 state.mark = max(state.mark, min(state.candidate[0], look.first))
                 state.candidate = None

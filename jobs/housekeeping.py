@@ -7,7 +7,8 @@ from collections.abc import Callable
 from django.conf import settings
 
 from jobs import catalog
-from jobs.alarms import evaluation, incidents
+from jobs.alarms import evaluation, incidents, notices
+from jobs.gauges import store as gauges
 from jobs.schedule import store
 from jobs.schedule.run import Run
 
@@ -27,9 +28,11 @@ def in_chunks(run: Run, purge: Callable[[], int], *, of: str, before: int = 0) -
 
 
 def purge_ledger(run: Run) -> None:
-    """Forget what was processed longer ago than anything is redelivered or redriven."""
+    """Forget what was processed longer ago than anything is redelivered or redriven, and how it got there."""
     before = store.now() - settings.LEDGER_RETENTION
-    in_chunks(run, lambda: catalog.purge_ledger(before, batch=BATCH), of="ledger rows removed")
+    rows = in_chunks(run, lambda: catalog.purge_ledger(before, batch=BATCH), of="ledger rows removed")
+    past = in_chunks(run, lambda: catalog.purge_past_deliveries(before, batch=BATCH), of="retries removed", before=rows)
+    run.progress(rows + past, **{"ledger rows removed": rows, "retries removed": past})
 
 
 def purge_dead_letters(run: Run) -> None:
@@ -57,8 +60,14 @@ def purge_schedule_history(run: Run) -> None:
     run.progress(runs + closed, **{"runs removed": runs, "incidents removed": closed, "processes removed": processes})
 
 
+def purge_gauges(run: Run) -> None:
+    """Forget minutes that no page draws and no alarm compares with any more."""
+    before = store.now() - settings.GAUGE_RETENTION
+    in_chunks(run, lambda: gauges.purge(before, batch=BATCH), of="minutes removed")
+
+
 def evaluate_alarms(run: Run) -> None:
     """Look at every alarm, the watchman's own silence among them."""
     if not evaluation.evaluate(store.now()):
         raise RuntimeError("a judge failed; the log says which")
-    evaluation.tell(store.now())
+    notices.tell(store.now())

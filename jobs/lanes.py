@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import structlog
 from django.conf import settings
@@ -22,6 +22,7 @@ from jobs.apply import Application
 from jobs.breaker import Gate
 from jobs.database import is_away, sqlstate
 from jobs.frontier import Frontier
+from jobs.gauges.tally import tally
 from jobs.perform import Performance
 from jobs.queue import Partition
 from jobs.solitude import Solitude
@@ -68,6 +69,7 @@ class Lane(Protocol):
     pulse: Pulse
 
     def overdue(self) -> str | None: ...
+    def doing(self) -> dict[str, Any]: ...
     def step(self) -> float: ...
     def recover(self) -> None: ...
     def idle(self) -> bool: ...
@@ -161,6 +163,15 @@ class EffectLane:
         application = self._unsettled
         return application.claim.messages[0].event_id if application else "no answer from the database"
 
+    def doing(self) -> dict[str, Any]:
+        """What is under way here, for whoever looks at the worker from outside."""
+        application = self._unsettled
+        if application is None:
+            return {}
+        claim = application.claim
+        facts = {"subscription": application.route.name, "part": claim.partition[1], "messages": len(claim.messages)}
+        return {**facts, "event_id": claim.messages[0].event_id, "seconds": round(self.pulse.age(), 1)}
+
     def recover(self) -> None:
         """After a lost connection: what we held and did not settle goes back, if it is still ours."""
         if self._unsettled is not None:
@@ -253,6 +264,10 @@ class ExternalLane:
             self._company = 0
             self.solitude.leave()
 
+    def doing(self) -> dict[str, Any]:
+        count = self.performance.under_way
+        return {"subscription": self.route.name, "messages": count} if count else {}
+
     def recover(self) -> None:
         """What is under way goes on and is settled on the new connection; what was not begun goes back uncharged."""
         if self._starting is not None:
@@ -288,7 +303,7 @@ def claim_from(
         batch = min(batch, queue.rate_allows(partition[0], controls.rate_per_second))
         if batch <= 0:
             return queue.Claim.none(partition), False  # a sweep comes soon enough
-    blocked = frontier.blocked(partition)
+    server, blocked = frontier.server, frontier.blocked(partition)
     claim = queue.claim(
         partition,
         ordered=route.ordered,
@@ -298,9 +313,13 @@ def claim_from(
         blocked=blocked,
         company=company,
     )
+    if claim.messages:
+        tally.received(partition, len(claim.messages))
     if controls.rate_per_second is not None and claim.messages:
         queue.spend_rate(partition[0], len(claim.messages))
-    again = frontier.learn(partition, claim.look, claimed=len(claim.messages), batch=batch, partial=bool(blocked))
+    again = frontier.learn(
+        partition, claim.look, claimed=len(claim.messages), batch=batch, partial=bool(blocked), server=server
+    )
     return claim, again
 
 
@@ -312,6 +331,7 @@ def run(lane: Lane, frontier: Frontier, stopped: threading.Event) -> None:
         try:
             lane.pulse.beat()
             if lost:
+                frontier.begin_anew()
                 lane.recover()
                 lost = False
                 log.info("lane.recovered")

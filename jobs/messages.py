@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import simplejson
@@ -18,6 +19,11 @@ import simplejson
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _TIME_BITS, _RANDOM_BITS = 48, 82
 _LENGTH = (_TIME_BITS + _RANDOM_BITS) // 5
+
+TRACEPARENT = "traceparent"  # the attribute that has a message's trace context; see tracing.py
+NO_TRACE: Mapping[str, str] = MappingProxyType({})
+# Of a message's attributes those that say something of it alone, and so not of what follows from it.
+OF_ITSELF = frozenset({"only_for", "readapted_from", "caused_by"})
 
 
 def new_event_id() -> str:
@@ -43,13 +49,16 @@ class NewMessage:
     event_id: str = field(default_factory=new_event_id)
     attributes: Mapping[str, str] = field(default_factory=dict)
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self, trace: Mapping[str, str] = NO_TRACE) -> dict[str, Any]:
+        """As it is stored; in this trace, unless it brought its own."""
         return {
             "event_id": self.event_id,
             "type": self.type,
             "key": self.key,
             "body": self.body,
-            "attributes": self.attributes,
+            "attributes": {**trace, **self.attributes}
+            if trace and TRACEPARENT not in self.attributes
+            else dict(self.attributes),
         }
 
 

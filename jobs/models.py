@@ -3,14 +3,16 @@
 jobs_message     the log: append-only, partitioned by month so that retention is a DROP
 jobs_delivery    hot and small: one row per message and subscription, deleted on ack
 processed_messages   the ledger, exactly as in the course
-Dead letters are in dead_letters/models.py.
+Dead letters are in dead_letters/models.py, what the gauges remember in gauges/models.py.
 """
 
 from django.db import models
 from django.db.models.functions import Now
 
-from jobs.alarms.models import Incident
+from jobs.alarms.models import Incident, Notice
 from jobs.dead_letters.models import AuditEntry, DeadLetter, Redrive, Tally
+from jobs.gauges.models import Minute, Occurrence, PartitionCount, Sampler
+from jobs.journey.models import Journey
 from jobs.schedule.models import JobLock, JobRun, Process, ScheduledJob
 
 __all__ = [
@@ -21,10 +23,17 @@ __all__ = [
     "Incident",
     "JobLock",
     "JobRun",
+    "Journey",
     "LoggedMessage",
+    "Minute",
+    "Notice",
+    "Occurrence",
+    "PartitionCount",
+    "PastDelivery",
     "Process",
     "ProcessedMessage",
     "Redrive",
+    "Sampler",
     "ScheduledJob",
     "Subscription",
     "Tally",
@@ -158,6 +167,32 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event_id} for {self.subscription_id}"
+
+
+class PastDelivery(models.Model):
+    """What the ledger does not say of a delivery that is gone: the receives before the last, or that it was suppressed.
+
+    Written only where a message came again, and kept as long as the ledger. Read by its journey.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    subscription_name = models.CharField(max_length=80)
+    event_id = models.TextField()
+    settled_at = models.DateTimeField()
+    suppressed = models.BooleanField(help_text="The ledger knew the event, so it had no effect again.")
+    receive_count = models.SmallIntegerField()
+    first_received_at = models.DateTimeField(null=True)
+    failures = models.JSONField(help_text="Each receive that failed: when, worker, class, reason.")
+
+    class Meta:
+        db_table = "jobs_past_delivery"
+        indexes = (
+            models.Index(name="jobs_past_delivery_event", fields=["event_id"]),
+            models.Index(name="jobs_past_delivery_age", fields=["settled_at"]),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.event_id} for {self.subscription_name}"
 
 
 class ProcessedMessage(models.Model):

@@ -6,16 +6,16 @@ it publishes (see ARCHITECTURE.md, gotcha 1). Subscribers are found in jobs_subs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import structlog
 from django.db import transaction
 
-from jobs import queue, wakeup
+from jobs import queue, tracing, wakeup
 from jobs.database import in_transaction
 from jobs.errors import NotInTransactionError
-from jobs.messages import NewMessage
+from jobs.messages import OF_ITSELF, NewMessage
 
 log = structlog.get_logger(__name__)
 
@@ -31,9 +31,17 @@ def publish(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) 
         raise NotInTransactionError("publish() belongs in the transaction that writes what it announces")
     if not messages:
         return []
-    reached = queue.insert_messages(messages, delay=delay)
+    with tracing.send(messages) as trace:
+        reached = queue.insert_messages(messages, delay=delay, trace=trace)
     transaction.on_commit(lambda: _tell(reached(), messages))
     return [message.event_id for message in messages]
+
+
+def follow_up(cause: Mapping[str, str], *, caused_by: str) -> dict[str, str]:
+    """The attributes of a message that follows from one with the attributes `cause`: `caused_by` is the first event,
+    by which its journey finds all that came of it."""
+    passed = {name: value for name, value in tracing.handed_on(cause).items() if name not in OF_ITSELF}
+    return {**passed, "caused_by": caused_by}
 
 
 def _tell(reached: Sequence[queue.Partition], messages: Sequence[NewMessage]) -> None:

@@ -16,11 +16,12 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from jobs import queue
+from jobs import queue, tracing
 from jobs.breaker import Breaker, Gate
 from jobs.database import connection_is_lost
 from jobs.errors import AwayError, LeaseLostError
 from jobs.failures import bury_exhausted, settle_failure
+from jobs.gauges.tally import tally
 from jobs.messages import Message
 from jobs.retry import Retry, wait_for_other_side
 from jobs.subscriptions import External, Route
@@ -92,7 +93,8 @@ class Performance:
             if task is None:
                 settled.append((message, None))
             elif task is not _FAILED:
-                future = self._pool.submit(self.handler.perform, task)
+                perform = tracing.performing(self.route.name, message, self.handler.perform)
+                future = self._pool.submit(perform, task)
                 self._under_way[future] = (claim, message)
                 self._started[future] = time.monotonic()
                 if self._probe is not None and self._probing is None:
@@ -141,6 +143,10 @@ class Performance:
     def idle(self) -> bool:
         return not self._under_way
 
+    @property
+    def under_way(self) -> int:
+        return len(self._under_way)
+
     def wait(self, seconds: float) -> None:
         """Until one that is under way is done, but no longer than this; at once when none is."""
         wait(self._under_way, timeout=seconds, return_when=FIRST_COMPLETED)
@@ -169,11 +175,15 @@ class Performance:
 
     def _settle_together(self, claim: queue.Claim, pairs: Sequence[tuple[Message, Any]]) -> None:
         messages = [message for message, _ in pairs]
-        with transaction.atomic():
+        with tracing.settle(self.route.name, messages), transaction.atomic():
+            queue.note_retried(claim, self.route.name, messages)
             acked = queue.ack_some(claim, self.route.name, messages)
+            if acked.gone == len(messages):  # else it may be another's to say
+                queue.note_suppressed(self.route.name, messages, acked.fresh)
             fresh = [pair for pair in pairs if acked.fresh is None or pair[0].event_id in acked.fresh]
             if fresh:
                 self.handler.record(fresh)
+        tally.applied(claim.partition, messages)
         if acked.gone < len(messages):
             log.warning("lease.lost_after_effect", subscription=self.route.name, count=len(messages) - acked.gone)
 

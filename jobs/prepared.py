@@ -1,4 +1,4 @@
-"""A statement that the server parses and plans once per connection: the claim, which a lane says over and over.
+"""A statement that goes by its indexes, and that the server parses and plans once per connection: the claim.
 
 Guarantee: it answers what it would on `connection.cursor()`, and goes by its indexes however small the tables were
 when it was planned. Behind a pooler that mixes sessions up any prepared statement (jobs.database.run has others) fails
@@ -58,6 +58,15 @@ def refusals(error: type[Exception]) -> Iterator[None]:
         raise
 
 
+class _SteeredCursor(psycopg.ClientCursor[Any]):
+    """Planned each time, where nothing is to be prepared; by the same settings, sent before it in one text."""
+
+    def execute(self, query: Any, params: Any = None, **kwargs: Any) -> "_SteeredCursor":
+        super().execute(f"{BY_INDEX}; {query}", params, **kwargs)
+        self.nextset()
+        return self
+
+
 class _PreparingCursor(psycopg.Cursor[Any]):
     def execute(self, query: Any, params: Any = None, **kwargs: Any) -> "_PreparingCursor":
         with refusals(psycopg.OperationalError), self.connection.pipeline():
@@ -65,13 +74,16 @@ class _PreparingCursor(psycopg.Cursor[Any]):
             return super().execute(query, params, prepare=True, **kwargs)
 
 
-def cursor() -> CursorWrapper:
-    """Like `connection.cursor()`, but each statement is prepared at its first use on this connection.
+def cursor(*, keep_plan: bool = True) -> CursorWrapper:
+    """Like `connection.cursor()`, but each statement goes by its indexes, and is prepared at its first use on this
+    connection, unless it is to be planned each time.
 
-    Parameters travel apart from the statement, so one whose type Postgres cannot tell from its place needs a cast.
+    Parameters of a prepared one travel apart from it, so one whose type cannot be told from its place needs a cast.
     """
-    if connection.queries_logged or not wanted():
-        return connection.cursor()  # a log has the text as it was sent, and here there would be none
-    connection.ensure_connection()
-    raw: Any = _PreparingCursor(connection.connection)
-    return connection.make_cursor(raw)
+    database: Any = connection
+    database.ensure_connection()
+    # Where queries are logged the text is wanted as it is sent, and of a prepared one there would be none.
+    keeps = keep_plan and wanted() and not database.queries_logged
+    made = (_PreparingCursor if keeps else _SteeredCursor)(database.connection)
+    cursor: CursorWrapper = database._prepare_cursor(made)
+    return cursor

@@ -20,7 +20,7 @@ from django.db import IntegrityError, connection
 
 from jobs import prepared
 from jobs.database import run, sqlstate
-from jobs.messages import Message, NewMessage, dumps
+from jobs.messages import NO_TRACE, Message, NewMessage, dumps
 
 Partition = tuple[int, int]  # (subscription id, part)
 Reached = Callable[[], list[Partition]]
@@ -56,9 +56,14 @@ SELECT DISTINCT subscription_id, part FROM delivery
 """
 
 
-def insert_messages(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> Reached:
-    """Write messages and one delivery per subscription of their type; the partitions that got any, when asked for."""
-    rows = dumps([message.as_row() for message in messages])
+def insert_messages(
+    messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0), trace: Mapping[str, str] = NO_TRACE
+) -> Reached:
+    """Write messages and one delivery per subscription of their type; the partitions that got any, when asked for.
+
+    `trace` is the trace context of those that bring none.
+    """
+    rows = dumps([message.as_row(trace) for message in messages])
     cursor = run(INSERT_MESSAGES, {"messages": rows, "delay": delay.total_seconds()})
     return lambda: [(subscription, part) for subscription, part in cursor.fetchall()]
 
@@ -220,7 +225,7 @@ def claim(
         statement = CLAIM_ORDERED_PAST if ordered else CLAIM_UNORDERED_PAST
     else:
         statement = CLAIM_ORDERED if ordered else CLAIM_UNORDERED
-    with connection.cursor() if blocked else prepared.cursor() as cursor:
+    with prepared.cursor(keep_plan=not blocked) as cursor:
         cursor.execute(
             statement,
             {
@@ -337,6 +342,50 @@ def already_processed(consumer: str, messages: Sequence[Message]) -> set[str]:
     with connection.cursor() as cursor:
         cursor.execute(ALREADY_PROCESSED, [consumer, [message.event_id for message in messages]])
         return {row[0] for row in cursor.fetchall()}
+
+
+# What the ledger does not say of a delivery that is gone: the receives before the last, and that it was suppressed.
+# Written where a message came again, which is seldom; what goes well at once costs nothing more.
+NOTE_RETRIED = """
+INSERT INTO jobs_past_delivery (subscription_name, event_id, settled_at, suppressed, receive_count, first_received_at,
+                                failures)
+SELECT %(consumer)s, event_id, clock_timestamp(), false, receive_count, first_received_at, coalesce(failures, '[]')
+FROM jobs_delivery
+WHERE subscription_id = %(subscription)s AND part = %(part)s AND id = ANY(%(ids)s) AND lease_token = %(token)s
+"""
+NOTE_SUPPRESSED = """
+INSERT INTO jobs_past_delivery (subscription_name, event_id, settled_at, suppressed, receive_count, failures)
+SELECT %(consumer)s, event_id, clock_timestamp(), true, receive_count, '[]'
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS r (event_id text, receive_count smallint)
+"""
+
+
+def note_retried(claim: Claim, consumer: str, messages: Sequence[Message]) -> None:
+    """Keep how those got here that did not at once. Before the ack, in its transaction; no statement where all did."""
+    again = [message.id for message in messages if message.receive_count > 1]
+    if not again:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            NOTE_RETRIED,
+            {
+                "consumer": consumer,
+                "subscription": claim.partition[0],
+                "part": claim.partition[1],
+                "token": claim.token,
+                "ids": again,
+            },
+        )
+
+
+def note_suppressed(consumer: str, messages: Sequence[Message], fresh: set[str] | None) -> None:
+    """Keep which of those acked had no effect, since the ledger knew them."""
+    known = [] if fresh is None else [message for message in messages if message.event_id not in fresh]
+    if not known:
+        return
+    rows = [{"event_id": message.event_id, "receive_count": message.receive_count} for message in known]
+    with connection.cursor() as cursor:
+        cursor.execute(NOTE_SUPPRESSED, {"consumer": consumer, "rows": dumps(rows)})
 
 
 RENEW = """

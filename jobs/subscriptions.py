@@ -45,6 +45,8 @@ class Route:
     `salt`: spreads each key over so many, for a consumer whose effects may be applied in any order (sums, counts): the
     last remedy for one hot key. It gives up that key's order, so it goes with `ordered=True` only within a salted key.
     `batch`: how many messages one claim takes at most.
+    `promise`: how long after its publication a message's effect may come before an alarm says so; None:
+    settings.ALERT_PROMISE. For work that takes long by its nature, and that nobody waits for.
     `check`: raises for a message that the handler would refuse whatever the state of the world; changes nothing. Asked
     before a dead letter is redriven.
     """
@@ -56,6 +58,7 @@ class Route:
     partitions: int = 16
     batch: int = 500
     salt: int = 1
+    promise: timedelta | None = None
     check: Callable[[Message], object] | None = None
 
 

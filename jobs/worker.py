@@ -13,12 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from types import FrameType
+from typing import Any
 
 import structlog
 from django.conf import settings
 
 from jobs import lanes
 from jobs.frontier import Frontier
+from jobs.gauges.reporter import Reporter
 from jobs.lanes import EffectLane, ExternalLane, Lane, Sweeper
 from jobs.queue import Partition
 from jobs.solitude import Solitude
@@ -73,6 +75,7 @@ class Worker:
         self._stopped = threading.Event()
         self._groups = groups(names, settings.WORKER_LANES, self._stopped.is_set)
         self._heartbeat = heartbeat or Heartbeat(None)
+        self._progress = (0, time.monotonic())  # how many were applied when it was last asked, and since when
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_writer, False)
 
@@ -82,6 +85,8 @@ class Worker:
         listener = Listener(self._announce) if settings.WORKER_LISTEN else None
         if listener:
             listener.start()
+        reporter = Reporter(self._doing)
+        reporter.start()
         threads = [
             threading.Thread(
                 target=lanes.run, args=(lane, group.frontier, self._stopped), name=f"lane-{i}", daemon=True
@@ -103,6 +108,7 @@ class Worker:
             next(thread for thread in threads if thread.is_alive()).join(min(BEAT_SECONDS, deadline - time.monotonic()))
         if listener:
             listener.close()
+        reporter.close()
         hung = [thread.name for thread in threads if thread.is_alive()]
         log.info("worker.stopped", applied=self._applied(), hung=hung)
         return 1 if hung else 0
@@ -134,6 +140,14 @@ class Worker:
     def _announce(self, partitions: set[Partition]) -> None:
         for group in self._groups:
             group.announce(partitions)
+
+    def _doing(self) -> dict[str, Any]:
+        """For whoever looks from outside: what is under way, how much was done, how long ago something last was."""
+        applied = self._applied()
+        if applied != self._progress[0]:
+            self._progress = (applied, time.monotonic())
+        batches = [doing for group in self._groups for lane in group.lanes if (doing := lane.doing())]
+        return {"batches": batches, "applied": applied, "quiet_seconds": round(time.monotonic() - self._progress[1], 1)}
 
     def _applied(self) -> int:
         return sum(lane.applied for group in self._groups for lane in group.lanes)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from django import forms
 from django.contrib import admin, messages
-from django.db import models
+from django.db import models, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -120,7 +120,10 @@ class HeldPriceAdmin(ReadOnlyAdmin):
     def release(self, request: HttpRequest, queryset: QuerySet[HeldPrice]) -> None:
         for held in queryset:
             try:
-                outcome = holds.release(held_id=held.pk, by=str(request.user.pk), now=timezone.now())
+                with transaction.atomic():  # what was done and who did it
+                    outcome = holds.release(held_id=held.pk, by=str(request.user.pk), now=timezone.now())
+                    if outcome and outcome.verdict is not Verdict.NO_RATE:
+                        self.log_change(request, held, f"Released: {outcome.verdict.value}.")
             except UnknownWineError:
                 self.message_user(request, f"{held}: that wine is no longer listed. Reject it.", messages.ERROR)
                 continue
@@ -128,12 +131,14 @@ class HeldPriceAdmin(ReadOnlyAdmin):
                 message = f"{held}: no rate of {held.native_currency} is known at all, so it waits on. Load one."
                 self.message_user(request, message, messages.ERROR)
             elif outcome:
-                self.log_change(request, held, f"Released: {outcome.verdict.value}.")
                 self.message_user(request, f"{held}: released, {outcome.verdict.value}.")
 
     @admin.action(description="Reject: the price is wrong, drop it", permissions=["settle"])
     def reject(self, request: HttpRequest, queryset: QuerySet[HeldPrice]) -> None:
         for held in queryset:
-            if holds.reject(held_id=held.pk):
-                self.log_change(request, held, "Rejected.")
+            with transaction.atomic():
+                rejected = holds.reject(held_id=held.pk)
+                if rejected:
+                    self.log_change(request, held, "Rejected.")
+            if rejected:
                 self.message_user(request, f"{held}: rejected.")

@@ -12,6 +12,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.widgets import AdminSplitDateTime
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -106,8 +107,11 @@ class CatalogueFileAdmin(ReadOnlyAdmin):
     @admin.action(description="Accept its size: compare the next file with this one", permissions=["settle"])
     def accept_size(self, request: HttpRequest, queryset: QuerySet[CatalogueFile]) -> None:
         for file in queryset.order_by("pk"):
-            if refresh.accept_size(file_id=file.pk):
-                self.log_change(request, file, f"Accepted its size: {file.rows} rows.")
+            with transaction.atomic():  # what was done and who did it
+                accepted = refresh.accept_size(file_id=file.pk)
+                if accepted:
+                    self.log_change(request, file, f"Accepted its size: {file.rows} rows.")
+            if accepted:
                 self.message_user(request, f"{file}: the next file is compared with its {file.rows:,} rows.")
             else:
                 self.message_user(request, f"{file} was not taken whole.", messages.WARNING)

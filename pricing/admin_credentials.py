@@ -9,6 +9,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -108,8 +109,11 @@ class FeedKeyAdmin(CredentialAdmin):
     @admin.action(description="Revoke: the key stops working at once", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[FeedKey]) -> None:
         for key in queryset:
-            if keys.revoke_key(key=key, now=timezone.now()):
-                self.log_change(request, key, "Revoked.")
+            with transaction.atomic():  # what was done and who did it
+                revoked = keys.revoke_key(key=key, now=timezone.now())
+                if revoked:
+                    self.log_change(request, key, "Revoked.")
+            if revoked:
                 self.message_user(request, f"{key} of {key.merchant}: revoked.")
 
 
@@ -144,6 +148,9 @@ class SigningSecretAdmin(CredentialAdmin):
     @admin.action(description="Revoke: the secret stops working at once", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[SigningSecret]) -> None:
         for secret in queryset:
-            if signing.revoke_secret(secret=secret, now=timezone.now()):
-                self.log_change(request, secret, "Revoked.")
+            with transaction.atomic():
+                revoked = signing.revoke_secret(secret=secret, now=timezone.now())
+                if revoked:
+                    self.log_change(request, secret, "Revoked.")
+            if revoked:
                 self.message_user(request, f"{secret} of {secret.merchant}: revoked.")

@@ -10,6 +10,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -106,8 +107,11 @@ class ListingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     @admin.action(description="Set aside: this is no wine of ours", permissions=["settle"])
     def set_aside(self, request: HttpRequest, queryset: QuerySet[Listing]) -> None:
         for listing in queryset:
-            if listings.set_aside(listing_id=listing.pk, now=timezone.now()):
-                self.log_change(request, listing, "Set aside.")
+            with transaction.atomic():  # what was done and who did it
+                aside = listings.set_aside(listing_id=listing.pk, now=timezone.now())
+                if aside:
+                    self.log_change(request, listing, "Set aside.")
+            if aside:
                 self.message_user(request, f"{listing}: set aside.")
             else:
                 self.message_user(request, f"{listing} does not wait.", messages.WARNING)

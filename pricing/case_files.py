@@ -45,6 +45,7 @@ def raw(attributes: Mapping[str, str]) -> RawSource | None:
         text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " …",
         f"{kept.source} of {kept.merchant_id}, {kept.size:,} bytes, received {utc(kept.received_at)}",
         reverse("admin:pricing_rawbody_change", args=[kept.pk]),
+        "pricing.view_rawbody",
     )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import csv
 import io
+import lzma
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -26,6 +28,11 @@ _DAY_IN_WORDS = re.compile(r"([0-9]{1,2}) ([A-Z][a-z]+) ([0-9]{4})")
 _CURRENCY = re.compile(r"[A-Z]{3}")
 _RATE = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,8})?")
 _NONE = frozenset({"N/A", ""})
+# What is wrong with a zip's frame, and what each of its ways to pack says of damaged contents.
+_BROKEN_ZIP = (
+    *(zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError),
+    *(zlib.error, lzma.LZMAError, OSError),
+)
 
 
 class RatesError(Exception):
@@ -84,7 +91,7 @@ def _unpacked(content: bytes) -> bytes:
                 raise RatesError(f"The zip holds {len(inside)} CSV files; it should be one.")
             with packed.open(inside[0]) as file:
                 return file.read(LARGEST_FILE + 1)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except _BROKEN_ZIP as error:
         raise RatesError(f"The zip cannot be read: {error}.") from None
 
 

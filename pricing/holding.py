@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from jobs import tracing
 from pricing.models import HeldPrice, Merchant
 from pricing.rules import Observation, Standing
 
@@ -73,7 +74,7 @@ def _row(merchant: Merchant, hold: Hold, factor: Decimal | None) -> HeldPrice:
         tax=seen.tax,
         occurred_at=seen.occurred_at,
         reason=reason,
-        attributes=dict(hold.attributes),
+        attributes=tracing.with_trace(hold.attributes),  # whoever releases it, it came by this request
     )
 
 

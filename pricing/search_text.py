@@ -13,6 +13,7 @@ from pricing.folding import fold
 LONGEST_SEARCH = 200  # letters of a search that are looked at
 MOST_WORDS = 8
 LONGEST_WORD = 60
+IN_NAME = "="  # no letter and no digit, so nobody types it
 LONGEST_NAME = 120  # letters of a name that count for the order: an index entry may hold 2,700 bytes
 _WORD = re.compile(r"[^\W_]+")
 # Either is found by the other.
@@ -36,7 +37,10 @@ def vintage_words(vintage: int | None) -> list[str]:
 
 
 def vector(*, name: str, producer: str, vintage: int | None, places: str) -> str:
-    """A tsvector's text: A for the name and vintage, B for the producer, C for where it is from."""
+    """A tsvector's text: A for the name and vintage, B for the producer, C for where it is from.
+
+    What stands in the name is there a second time, marked: weights are not in the index, words are.
+    """
     weights: dict[str, str] = {}
     for weight, found in (
         ("A", [*words(name), *vintage_words(vintage)]),
@@ -47,15 +51,19 @@ def vector(*, name: str, producer: str, vintage: int | None, places: str) -> str
             for each in (word, _ALIKE.get(word)):
                 if each and weight not in weights.get(each, ""):
                     weights[each] = weights.get(each, "") + weight
-    return " ".join(
+    everywhere = [
         f"'{word}':" + ",".join(f"{position}{weight}" for position, weight in enumerate(held, 1))
         for word, held in weights.items()
+    ]
+    return " ".join([*everywhere, *(f"'{IN_NAME}{word}'" for word, held in weights.items() if "A" in held)])
+
+
+def query(searched_words: Iterable[str], *, weights: str = "", whole: bool = False, in_name: bool = False) -> str:
+    """A tsquery's text: each word, or one that begins with it, in the name or in a part of one of these weights."""
+    mark = IN_NAME if in_name else ""
+    return " & ".join(
+        f"'{mark}{word}':{'' if whole or not _may_go_on(word) else '*'}{weights}" for word in searched_words
     )
-
-
-def query(searched_words: Iterable[str], *, weights: str = "", whole: bool = False) -> str:
-    """A tsquery's text: each word, or one that begins with it, in a part of one of these weights."""
-    return " & ".join(f"'{word}':{'' if whole or not _may_go_on(word) else '*'}{weights}" for word in searched_words)
 
 
 def _may_go_on(word: str) -> bool:
@@ -86,8 +94,12 @@ def parts(word: str) -> list[str]:
     """
     padded = f" {word} "
     trigrams = {padded[at : at + 3] for at in range(len(padded) - 2)}
-    without = {word[:at] + word[at + 1 :] for at in range(len(word))}
-    return sorted(trigrams | without | {word})
+    return sorted(trigrams | set(shortened(word)))
+
+
+def shortened(word: str) -> list[str]:
+    """A word with each one of its letters left out, and whole."""
+    return sorted({word} | {word[:at] + word[at + 1 :] for at in range(len(word))})
 
 
 def allowed_slips(word: str) -> int:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pricing.folding import fold
 
 BOTTLE_ML = 750
+SAID_ML = {375: "Half bottle", 1_500: "Magnum", 3_000: "Double magnum", 6_000: "Imperial"}
 QUARTER_ML = Decimal("187.5")  # sold, and here kept, as 187
 LONGEST_TEXT = 500
 LARGEST_PACK = 144  # a gross; numbers above it are something else
@@ -188,3 +189,11 @@ def _measured(number: str, unit_ml: int) -> frozenset[int]:
         readings.add(re.sub(r"[.,]", "", number))
     volumes = {Decimal(reading) * unit_ml for reading in readings}
     return frozenset(int(volume) for volume in volumes if volume == int(volume) or volume == QUARTER_ML) & KNOWN_ML
+
+
+def size_words(millilitres: int) -> str:
+    """A bottle's size as every page says it: “75 cl”, “Magnum, 1.5 l”."""
+    litres = Decimal(millilitres) / 1_000
+    size = f"{litres.normalize():f}\u00a0l" if litres >= 1 else f"{(litres * 100).normalize():f}\u00a0cl"
+    name = SAID_ML.get(millilitres)
+    return f"{name}, {size}" if name else size

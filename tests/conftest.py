@@ -9,6 +9,7 @@ import pytest
 SHARED = {
     "browser": "a browser and a site",
     "replicas": "a copy of the server, which takes some seconds",
+    "hosts": "a network and a server on it",
     "benchmarks": "a server, which whoever is done with it stops",
 }
 

@@ -88,9 +88,9 @@ class Cluster:
         digest = hashlib.sha256(str(self.data).encode()).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"winecellar-{digest}"
 
-    def url(self, database: str = "winecellar") -> str:
+    def url(self, database: str = "winecellar", *, role: str = SUPERUSER) -> str:
         """A DATABASE_URL over the Unix socket; no port is opened."""
-        return f"postgres://{SUPERUSER}@/{database}?host={quote(str(self.socket_dir))}"
+        return f"postgres://{role}@/{database}?host={quote(str(self.socket_dir))}"
 
     def running(self) -> bool:
         if not (self.data / "postmaster.pid").exists():

@@ -15,6 +15,7 @@ from alerts import event_schemas as alerts
 from jobs.dead_letters.events import RUN_REDRIVE
 from pricing import event_schemas as pricing
 from winecellar.accounts import event_schemas as accounts
+from winecellar.purchases import event_schemas as purchases
 
 JOBS = {
     RUN_REDRIVE: pricing.event(
@@ -24,7 +25,13 @@ JOBS = {
         {"redrive_id": pricing.contract("The redrive's number.", type="integer", minimum=1)},
     )
 }
-MESSAGES: dict[str, dict[str, Any]] = {**pricing.SCHEMAS, **alerts.SCHEMAS, **accounts.SCHEMAS, **JOBS}
+MESSAGES: dict[str, dict[str, Any]] = {
+    **pricing.SCHEMAS,
+    **alerts.SCHEMAS,
+    **accounts.SCHEMAS,
+    **purchases.SCHEMAS,
+    **JOBS,
+}
 RELEASES = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 
 

@@ -10,11 +10,14 @@ from typing import Any
 
 import structlog
 
+from jobs import tracing
+
 SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
+    tracing.add_ids,
 ]
 
 
@@ -40,7 +43,13 @@ def configure_logging(*, json: bool, level: str) -> None:
             "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structlog"}},
             "root": {"handlers": ["stderr"], "level": level},
             # Django's "Bad Request: /path" lines repeat what our access line says with its request id.
-            "loggers": {"django.request": {"level": "ERROR"}, "django.security": {"level": "ERROR"}},
+            # What these say at DEBUG is whole contexts of templates, and statements with what is in them.
+            "loggers": {
+                "django.request": {"level": "ERROR"},
+                "django.security": {"level": "ERROR"},
+                "django.template": {"level": "INFO"},
+                "django.db.backends": {"level": "INFO"},
+            },
         }
     )
     structlog.configure(

@@ -1,4 +1,5 @@
-"""What every request gets: an id, a strict content security policy, and 503, not 500, when the database is away."""
+"""What every request gets: an id, a strict content security policy, no cached private page, and 503, not 500, when the
+database is away."""
 
 import re
 import time
@@ -6,11 +7,13 @@ import uuid
 from collections.abc import Callable
 
 import structlog
+from django.conf import settings
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import resolve
 
+from jobs import tracing
 from jobs.database import is_away
 
 log = structlog.get_logger(__name__)
@@ -31,8 +34,13 @@ class RequestIdMiddleware:
         request_id = given if PROXY_REQUEST_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
         request.request_id = request_id  # type: ignore[attr-defined]
         began = time.perf_counter()
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        said = request.META.get("HTTP_TRACEPARENT"), request.META.get("HTTP_TRACESTATE")
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            tracing.request(str(request.method), *said) as traced,
+        ):
             response = self.get_response(request)
+            traced.answered(str(request.method), _route(request), response.status_code)
             # The path alone: what is searched for, and a key that somebody put into the address, is not ours to keep.
             log.info(
                 "request",
@@ -43,6 +51,12 @@ class RequestIdMiddleware:
             )
         response["X-Request-ID"] = request_id
         return response
+
+
+def _route(request: HttpRequest) -> str | None:
+    """The pattern of its address, for its parts may be keys and names; None where nobody was found."""
+    found = request.resolver_match
+    return f"/{found.route.removesuffix('/?$')}" if found else None
 
 
 def _without_key(request: HttpRequest) -> str:
@@ -102,4 +116,17 @@ class ContentSecurityPolicyMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
         response.setdefault("Content-Security-Policy", self.POLICY)
+        return response
+
+
+class PrivatePagesMiddleware:
+    """What is shown to somebody signed in is kept by no browser and no proxy: after signing out, Back shows none."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if settings.SESSION_COOKIE_NAME in request.COOKIES:
+            response.setdefault("Cache-Control", "private, no-store")
         return response

@@ -22,6 +22,15 @@ from pricing.events import (
 )
 from winecellar.accounts import delivery
 from winecellar.accounts.events import ADDRESS_CONFIRMED, SEND_ACCOUNT_EMAIL
+from winecellar.purchases import mail as purchase_mail
+from winecellar.purchases import paying
+from winecellar.purchases.events import (
+    CALL_OFF_PURCHASE,
+    CHARGE_PURCHASE,
+    CHECK_PAYMENT,
+    REFUND_PURCHASE,
+    SEND_PURCHASE_EMAIL,
+)
 
 ROUTES = [
     # Appends every price, and the end of every offer, to the wine's time series. In order, so that it reads as it was.
@@ -99,6 +108,7 @@ ROUTES = [
         ordered=False,
         partitions=2,
         batch=settings.MAIL_BATCH,
+        promise=settings.DIGEST_PROMISE,
         check=digest_mail.check,
     ),
     # Has the alerts that waited for their owner's address looked at. Each person stands for themselves.
@@ -115,6 +125,34 @@ ROUTES = [
         batch=settings.MAIL_BATCH,
         check=delivery.check,
     ),
+    # Asks the payment provider: to charge, to call off, to refund, how it stands. None waits for another's purchase.
+    Route(
+        "purchase-payment",
+        (CHARGE_PURCHASE, CALL_OFF_PURCHASE, REFUND_PURCHASE, CHECK_PAYMENT),
+        External(
+            paying.prepare, paying.perform, paying.record, at_once=settings.PAYMENT_AT_ONCE, breaker=paying.BREAKER
+        ),
+        ordered=False,
+        partitions=4,
+        batch=settings.PAYMENT_AT_ONCE,
+        check=paying.check,
+    ),
+    # The last step of a purchase: mails to its buyer and its merchant.
+    Route(
+        "purchase-mail",
+        (SEND_PURCHASE_EMAIL,),
+        External(
+            purchase_mail.prepare,
+            purchase_mail.perform,
+            purchase_mail.record,
+            at_once=settings.MAIL_AT_ONCE,
+            breaker=BREAKER,
+        ),
+        ordered=False,
+        partitions=2,
+        batch=settings.MAIL_BATCH,
+        check=purchase_mail.check,
+    ),
     # Takes merchants' files, some seconds at a time; two, so that a long one does not keep the others waiting.
     Route(
         "catalogue-refresh",
@@ -123,6 +161,7 @@ ROUTES = [
         ordered=False,
         partitions=1,
         batch=2,
+        promise=settings.CATALOGUE_ORDER_PATIENCE,
         check=turns.check,
     ),
     # Sends dead letters to their subscriptions again, at a rate; see docs/runbooks/dead-letters.md.

@@ -18,6 +18,7 @@ from pricing.feeds import answers
 from winecellar.accounts import retention as account_retention
 from winecellar.cellars import nightly
 from winecellar.cellars.selectors import worths
+from winecellar.purchases import upkeep
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 NIGHTLY = settings.NIGHTLY_HEARTBEAT_LIMIT
@@ -34,6 +35,9 @@ SCHEDULE = [
     # Looks at every alarm, as the watchman does all the time; and notices when the watchman does not.
     Job("alarm-evaluation", "*/5 * * * *", housekeeping.evaluate_alarms, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.skip(), heartbeat=30 * MINUTE, time_limit=2 * MINUTE, attempts=1),
+    # Reservations that ran out give their bottles back; what nobody could find out for a day comes before a person.
+    Job("purchase-upkeep", "* * * * *", upkeep.run, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=15 * MINUTE, time_limit=4 * MINUTE, attempts=1),
     # Alerts whose snooze is over are compared with the prices now: the price may have moved while they slept.
     Job("alert-snoozes", "*/5 * * * *", sleeping.end_snoozes, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=30 * MINUTE, time_limit=4 * MINUTE),
@@ -42,6 +46,9 @@ SCHEDULE = [
         catch_up=CatchUp.latest(), heartbeat=NIGHTLY, time_limit=30 * MINUTE),
     # The ledger is kept seven days. Each hour, so that no run is long.
     Job("ledger-purge", "10 * * * *", housekeeping.purge_ledger, lock_ttl=MINUTE, overlap=SKIP,
+        catch_up=CatchUp.latest(), heartbeat=6 * HOUR, time_limit=30 * MINUTE),
+    # The gauges' minutes are kept two days. Each hour, for they are a hundred rows a minute.
+    Job("gauge-minutes", "35 * * * *", housekeeping.purge_gauges, lock_ttl=MINUTE, overlap=SKIP,
         catch_up=CatchUp.latest(), heartbeat=6 * HOUR, time_limit=30 * MINUTE),
     # Dead letters are kept fourteen days; those that soon go are said first (an alarm does it).
     Job("dead-letter-retention", "20 3 * * *", housekeeping.purge_dead_letters, lock_ttl=MINUTE, overlap=SKIP,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import environ
 
-from winecellar import embedded, mail_provider
+from winecellar import database_url, embedded, mail_provider, payment_provider
 from winecellar.logs import configure_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -92,7 +92,8 @@ REDRIVE_SAMPLE = 10
 # It stops by itself when more than this share fails again.
 REDRIVE_STOP_SHARE = 0.1
 REDRIVE_TURN = timedelta(seconds=5)  # a worker gives a redrive back after so long, so that it can stop
-# Letters that one decision is about at most: locking and listing them stays within a request's patience.
+# Letters in one transaction of a decision, and in one redrive: locking and listing them stays within a request's
+# patience. What is about more is done in portions of so many.
 DECISION_MOST = 50_000
 # Siblings of a letter: what came from the same origin within this window around it.
 DEAD_LETTER_WINDOW = timedelta(minutes=20)
@@ -100,9 +101,22 @@ DEAD_LETTER_PAGE = 50  # letters on a page of the list
 # Rows that one page looks at for filters no index serves; the next page goes on where it stopped.
 DEAD_LETTER_LOOK = 5_000
 
+# --- Journeys (see docs/journeys.md) ---------------------------------------------------------------------------
+
+JOURNEYS = "winecellar.journeys"
+JOURNEY_SHOWN = 50  # follow-ups, decisions and found events on one page; how many more there are is counted up to ...
+JOURNEY_COUNTED = 1_000
+# Deliveries of one partition that are looked at for a message that waits, which no index finds: one would cost every
+# publisher. Further back it is only said that it waits.
+JOURNEY_LOOK = 10_000
+# The newest messages that are looked through for an id of a request or of a merchant's, which no index finds either.
+JOURNEY_SEARCH = 50_000
+
 # --- The schedule and its alarms ------------------------------------------------------------------------------
 
 SCHEDULE = "winecellar.schedule"
+# The product's own judges of what is wrong, beside those of jobs/alarms/rules.py.
+ALARM_JUDGES = "winecellar.alarm_judges"
 # How often a scheduler looks for what was asked for by hand and for locks that ran out; slots it meets exactly.
 SCHEDULER_POLL_INTERVAL = timedelta(seconds=5)
 # Runs that one scheduler process has under way at once, each a process of its own.
@@ -129,6 +143,48 @@ ALARM_MAIL_TO = env.list("ALARM_MAIL_TO", default=[])
 MONITOR_PING_URL = env.str("MONITOR_PING_URL", default="").rstrip("/")
 MONITOR_WATCHMAN_INTERVAL = timedelta(minutes=1)  # how often the watchman pings, while all its looks succeed
 MONITOR_TIMEOUT = timedelta(seconds=5)  # a ping that takes longer is given up; nothing depends on it
+
+# --- Traces (see docs/tracing.md) ------------------------------------------------------------------------------
+
+# otlp: spans are made and sent by the OpenTelemetry SDK, which must be installed, and reads its own OTEL_… variables.
+# none: only what a request's sender said of its trace is carried on.
+TRACES_EXPORTER = env.str("OTEL_TRACES_EXPORTER", default="none")
+TRACES_SERVICE_NAME = env.str("OTEL_SERVICE_NAME", default="winecellar")
+
+# --- Gauges, and the alarms made from them (see docs/decisions/0029) --------------------------------------------
+
+# A worker tells what it has done this often, with its sign of life: what a crash leaves uncounted is no more.
+GAUGE_FLUSH_INTERVAL = timedelta(seconds=1)
+# The watchman counts the queue with each look, but so that counting takes no more than this share of the time.
+CENSUS_SHARE = 0.02
+# Arrivals are counted from the log, and wait for a transaction that is open no longer than this.
+GAUGE_LATE_COMMIT = timedelta(minutes=1)
+GAUGE_RETENTION = timedelta(hours=48)  # today, and the same hours of yesterday to compare with
+GAUGE_RATE_OVER = timedelta(minutes=5)  # rates are of the last so long: the promise's own length
+GAUGE_WINDOW_OVER = timedelta(minutes=15)  # and the time from publication to effect: enough for a hundredth to be one
+STATUS_WATCH_INTERVAL = timedelta(seconds=5)  # between two screens of `manage.py status --watch`
+GAUGE_PAGE_HOURS = 3  # that the operators' page draws
+# A scrape shows this as its bearer token. Without one /metrics is open to this machine alone, or to nobody.
+METRICS_TOKEN = env.str("METRICS_TOKEN", default="")
+METRICS_FROM_LOOPBACK = env.bool("METRICS_FROM_LOOPBACK", default=not PRODUCTION)
+# Shares of ALERT_PROMISE: half of it gone is a warning while there is time, four fifths wants somebody now.
+ALARM_WARN_SHARE = 0.5
+ALARM_PAGE_SHARE = 0.8
+ALARM_OPENS_AFTER = timedelta(minutes=2)  # for how long a trend must hold: two looks at rates over five minutes
+# A type that came regularly and has not for so long, nor for so many times its longest pause of a day, has stopped.
+ARRIVALS_SILENT_AFTER = timedelta(minutes=15)
+ARRIVALS_SILENT_FACTOR = 3
+SUSPENDED_TOO_LONG = timedelta(hours=1)  # a pause for a deployment or a repair is over by then, or was forgotten
+# A snapshot held for longer keeps VACUUM from the queue's dead rows; nothing of ours lives half as long.
+HORIZON_HELD_AFTER = timedelta(minutes=10)
+DEAD_TUPLES_MOST = 1_000_000  # of a hot table, and more than live ones: some 300 MB that each look has to pass
+NOTIFY_QUEUE_MOST = 0.25  # of its 8 GB; at all of it no transaction that notifies can commit
+CONNECTIONS_MOST = 0.85  # of max_connections: the rest is for deployments and for whoever looks into it
+# The tables whose dead rows are watched: what is written with every price.
+HOT_TABLES = ["jobs_delivery", "processed_messages", "pricing_offer", "pricing_wine", "alerts_alert"]
+# Where incidents are posted when they open, are acknowledged and close; signed as Standard Webhooks (whsec_…).
+ALARM_WEBHOOK_URL = env.str("ALARM_WEBHOOK_URL", default="")
+ALARM_WEBHOOK_SECRET = env.str("ALARM_WEBHOOK_SECRET", default="")
 
 # --- Feeds ----------------------------------------------------------------------------------------------------
 
@@ -210,6 +266,7 @@ ATOM_ENTRIES = 50
 ATOM_RATES = "120/h/key,600/h/ip"  # readers ask every few minutes at most; several of one person's, at one address
 # People whose week is reckoned in one transaction: half a second, so that a lost lock costs little.
 DIGEST_CHUNK = env.int("DIGEST_CHUNK", default=1_000)
+DIGEST_PROMISE = timedelta(hours=4)  # “on Monday morning”: by noon, at eight sends at once to everybody there is
 DIGEST_LINES = 5  # of each table of a digest: what is worth reading on a Monday
 
 # --- Cellars --------------------------------------------------------------------------------------------------
@@ -228,6 +285,23 @@ CELLAR_MAX_PER_ROW = 1_200
 # ... more than five cases each on average: 269 rows once became 450,381 bottles.
 CELLAR_MAX_MEAN_PER_ROW = 60
 CELLAR_PREVIEW_RETENTION = timedelta(days=1)  # how long a file that nobody confirmed is kept
+
+# --- Purchases (see docs/purchases.md) --------------------------------------------------------------------------
+
+# How long bottles are kept for somebody whose card is being charged: banks answer in seconds, a provider's bad quarter
+# of an hour is rare, and others want the bottles too.
+RESERVATION_TIME = timedelta(minutes=15)
+PURCHASE_MOST_BOTTLES = 12  # a case; more is a conversation with the merchant
+PURCHASES_AT_ONCE = 3  # of one person that are not paid yet, so that nobody reserves a shop empty
+PAYMENT_TIMEOUT = timedelta(seconds=10)  # one exchange with the provider; up to four make one effect
+PAYMENT_AT_ONCE = 16  # effects under way per worker process: a charge takes a second at most banks
+PAYMENT_ASK_AGAIN = timedelta(seconds=30)  # after “pending”; the provider's report is mostly earlier
+# What the provider cannot tell for so long is looked into by a person. No longer than the provider keeps our keys.
+PAYMENT_PATIENCE = timedelta(days=1)
+PAYMENT_REPORT_TOLERANCE = timedelta(minutes=5)  # how old a report's signature may be: an older one is a recording
+PAYMENT_REPORT_RETENTION = timedelta(days=40)  # Stripe repeats a report for three days, and by hand for thirty
+# A purchase under way for so long is an incident: its end takes seconds, or else its reservation's time.
+PURCHASE_SLOW_AFTER = timedelta(hours=1)
 
 # --- Accounts -------------------------------------------------------------------------------------------------
 
@@ -275,7 +349,15 @@ REPLICA_CONNECTION = {
 # Operators decide by what they read, so they read what is so.
 REPLICA_NEVER_FOR = ("/admin/",)
 # Programs, which keep no cookies and look at no pages: nothing is read elsewhere, and nothing remembered.
-REPLICA_NO_VISITORS = ("/feeds/", "/mail/reports/", "/unsubscribe/", "/metrics", "/healthz")
+REPLICA_NO_VISITORS = (
+    "/feeds/",
+    "/mail/reports/",
+    "/payments/reports",
+    "/unsubscribe/",
+    "/metrics",
+    "/healthz",
+    "/readyz",
+)
 
 # --- Django ---------------------------------------------------------------------------------------------------
 
@@ -303,14 +385,18 @@ INSTALLED_APPS = [
     "alerts",
     "winecellar.accounts",
     "winecellar.cellars",
+    "winecellar.purchases",
+    "winecellar.deployment",
     "winecellar.demo",
 ]
 
 MIDDLEWARE = [
+    "winecellar.machines.MachinesMiddleware",  # /healthz, /readyz, /metrics pass by everything else
     "winecellar.middleware.RequestIdMiddleware",
     "winecellar.middleware.DatabaseAwayMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "winecellar.middleware.ContentSecurityPolicyMiddleware",
+    "winecellar.middleware.PrivatePagesMiddleware",
     "winecellar.middleware.FeedsMiddleware",  # what follows is for people
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -346,7 +432,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.db_url_config(env.str("DATABASE_URL", default="") or embedded.default().url())}
+DATABASES = {"default": database_url.read(env.str("DATABASE_URL", default="") or embedded.default().url())}
 DATABASES["default"].update(
     {
         "ATOMIC_REQUESTS": False,
@@ -355,7 +441,16 @@ DATABASES["default"].update(
         "DISABLE_SERVER_SIDE_CURSORS": True,  # so that PgBouncer in transaction mode works
     }
 )
-DATABASES["default"].setdefault("OPTIONS", {}).setdefault("connect_timeout", 5)
+# A server whose host is gone is noticed within 25 seconds, before the leases end; else a thread that waits for its
+# answer would wait for as long as the kernel likes, a quarter of an hour or for ever. A Unix socket needs none of it.
+DATABASE_CONNECTION = {
+    "connect_timeout": 5,  # seconds for each of the servers that the URL names
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,  # milliseconds
+}
+DATABASES["default"]["OPTIONS"] = {**DATABASE_CONNECTION, **DATABASES["default"].get("OPTIONS", {})}
 # The statements of jobs.database.run are prepared from their fifth run on, which halves what a price costs the server.
 # A pooler that does not keep prepared statements (PgBouncer with max_prepared_statements 0) must have it false.
 PREPARED_STATEMENTS = env.bool("PREPARED_STATEMENTS", default=True)
@@ -370,6 +465,16 @@ for _replica in REPLICAS.values():
     _replica["OPTIONS"] = {**REPLICA_CONNECTION, **_replica.get("OPTIONS", {})}
 DATABASES.update(REPLICAS)
 DATABASE_ROUTERS = ["winecellar.replicas.router.ReplicaRouter"] if REPLICAS else []
+
+# The database's roles are winecellar_web and so on (see docs/security.md): a prefix for each deployment on a server.
+DATABASE_ROLES = env.str("DATABASE_ROLES", default="winecellar")
+# A statement for a page or a feed that takes longer is ended by the server: gunicorn gives a request thirty seconds.
+WEB_STATEMENT_LIMIT = timedelta(seconds=25)
+# How long a migration waits for a table's lock. Everybody who comes after it waits behind it for as long ...
+MIGRATION_LOCK_LIMIT = timedelta(seconds=2)
+MIGRATION_LOCK_TRIES = 10  # ... and then have their turn, before it tries again.
+# A host whose clock is further from the database's is named by `manage.py doctor`. Signatures allow for minutes.
+DOCTOR_CLOCK_DIFFERENCE = timedelta(seconds=2)
 
 AUTH_USER_MODEL = "accounts.User"
 AUTH_PASSWORD_VALIDATORS = [
@@ -452,10 +557,17 @@ EMAIL_USE_TLS, EMAIL_USE_SSL = _mail.get("EMAIL_USE_TLS", False), _mail.get("EMA
 # user:password, as in the webhook's address. Without it no report is believed.
 MAIL_WEBHOOK_SECRET = env.str("MAIL_WEBHOOK_SECRET", default="")
 
+# Who takes people's payments: stripe://sk_live_…@ (payment_provider.py). Empty: nothing is sold.
+PAYMENTS = payment_provider.read(env.str("PAYMENTS_URL", default=""))
+# What the provider's reports of payments are signed with: the whsec_… that it shows. Without it none is believed.
+PAYMENTS_WEBHOOK_SECRET = env.str("PAYMENTS_WEBHOOK_SECRET", default="")
+
 # A feed's own limit is checked by its view, which also answers in the feed's error shape.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * FEED_MAX_BODY_BYTES
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 
+# Whom to tell about a hole: an address or a page. Without it there is no /.well-known/security.txt.
+SECURITY_CONTACT = env.str("SECURITY_CONTACT", default="")
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
@@ -473,6 +585,8 @@ if PRODUCTION:
     SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
+    # So named, a browser takes them over TLS alone, for this host alone: no neighbour can plant one.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-session", "__Host-csrf"
 
 LOGGING_CONFIG = None  # structlog renders our lines and the libraries' alike
 configure_logging(json=PRODUCTION or env.bool("LOG_JSON", default=False), level=env.str("LOG_LEVEL", default="INFO"))

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from winecellar.home import home
+from winecellar.security_txt import security_txt
 
 handler429 = "winecellar.accounts.views.too_many"  # allauth asks for it by this name
 
@@ -14,5 +15,7 @@ urlpatterns = [
     path("", include("alerts.urls")),
     path("", include("winecellar.accounts.urls")),
     path("", include("winecellar.cellars.urls")),
+    path("", include("winecellar.purchases.urls")),
     path("admin/", admin.site.urls),
+    path(".well-known/security.txt", security_txt),
 ]

@@ -22,9 +22,10 @@ from alerts.channels.fan_out import command
 from alerts.channels.models import Channel, ChannelDelivery
 from alerts.channels.rules import Again, Came, Limits, Outcome, Settled, after_try
 from alerts.models import Notification
+from jobs import tracing
 from jobs.errors import PermanentError
 from jobs.messages import Message
-from jobs.outbox import publish
+from jobs.outbox import follow_up, publish
 from pricing.sealing import UnreadableError, unseal
 
 State = ChannelDelivery.State
@@ -99,10 +100,12 @@ def perform(task: Task) -> Outcome:
         case Outcome():
             return task
         case Push():
-            taken = vendors.send(task.address, title=task.title, text=task.text)
+            with tracing.outside("push"):
+                taken = vendors.send(task.address, title=task.title, text=task.text)
             return Outcome(Came.TAKEN, "taken") if taken else Outcome(Came.FAILED, "the service did not take it")
     try:
-        answer = outside.post(task.url, task.body, task.headers, seconds=settings.CHANNEL_TIMEOUT.total_seconds())
+        with tracing.outside("POST", **{"http.request.method": "POST"}):
+            answer = outside.post(task.url, task.body, task.headers, seconds=settings.CHANNEL_TIMEOUT.total_seconds())
     except (outside.RefusedAddressError, outside.NoAnswerError) as error:
         return Outcome(Came.FAILED, str(error))
     if 200 <= answer.status < 300:
@@ -132,10 +135,10 @@ def record(pairs: Sequence[tuple[Message, Outcome | None]]) -> None:
         if outcome is None:
             _settle(delivery, State.UNWANTED, now)
         else:
-            _apply(delivery, channel, outcome, now)
+            _apply(delivery, channel, outcome, message, now)
 
 
-def _apply(delivery: ChannelDelivery, channel: Channel, outcome: Outcome, now: datetime) -> None:
+def _apply(delivery: ChannelDelivery, channel: Channel, outcome: Outcome, message: Message, now: datetime) -> None:
     rest = (channel.retry_at - now).total_seconds() if channel.retry_at else 0.0
     next_step = after_try(
         outcome,
@@ -154,7 +157,10 @@ def _apply(delivery: ChannelDelivery, channel: Channel, outcome: Outcome, now: d
                 channel.retry_at = now + timedelta(seconds=delay)
                 channel.save(update_fields=["retry_at"])
             delivery.save(update_fields=["tries", "answer"])
-            publish([command(delivery.pk, channel.pk)], delay=timedelta(seconds=delay))
+            # Of the same event as the try before, or of that try where it is a test.
+            cause = message.attributes.get("caused_by", message.event_id)
+            again = command(delivery.pk, channel.pk, follow_up(message.attributes, caused_by=cause))
+            publish([again], delay=timedelta(seconds=delay))
         case Settled(taken=True):
             channel.told_at, channel.retry_at, channel.given_up = now, None, 0
             channel.save(update_fields=["told_at", "retry_at", "given_up"])

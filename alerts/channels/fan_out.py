@@ -12,7 +12,7 @@ from django.db import connection
 
 from alerts.events import DELIVER_TO_CHANNEL
 from jobs.messages import NewMessage, dumps
-from jobs.outbox import publish
+from jobs.outbox import follow_up, publish
 
 INSERT = """
 INSERT INTO alerts_channeldelivery (channel_id, notification_id)
@@ -39,20 +39,18 @@ def fan_out(told: Mapping[int, str], *, attributes: Mapping[str, Mapping[str, st
         made = cursor.fetchall()
     publish(
         [
-            command(delivery_id, channel_id, caused_by=told[pk], attributes=attributes.get(told[pk], {}))
+            command(delivery_id, channel_id, follow_up(attributes.get(told[pk], {}), caused_by=told[pk]))
             for delivery_id, channel_id, pk in made
         ]
     )
     return len(made)
 
 
-def command(
-    delivery_id: int, channel_id: int, *, caused_by: str = "", attributes: Mapping[str, str] | None = None
-) -> NewMessage:
+def command(delivery_id: int, channel_id: int, attributes: Mapping[str, str] | None = None) -> NewMessage:
     """The command that gets one delivery posted: its first try, and each that follows."""
     return NewMessage(
         type=DELIVER_TO_CHANNEL,
         key=f"channel:{channel_id}",
         body={"channel_delivery_id": delivery_id, "channel_id": channel_id},
-        attributes={**(attributes or {}), **({"caused_by": caused_by} if caused_by else {})},
+        attributes=attributes or {},
     )

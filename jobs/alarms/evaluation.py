@@ -1,20 +1,28 @@
-"""One look at every alarm: read the facts, judge them, write the incidents, tell people. By the watchman and by a job.
+"""One look at every alarm: read the facts, judge them, write the incidents. By the watchman and by a job.
 
 Guarantee: a judge that fails hides no other judge's alarms, and its own incidents stay as they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import datetime
 
 import structlog
 from django.conf import settings
-from django.core.mail import EmailMessage
 from django.db import Error
 
-from jobs.alarms import facts, incidents, mail
+from jobs.alarms import facts, incidents
+from jobs.alarms.judges import Judge, product_judges
+from jobs.alarms.queue_rules import (
+    QUEUE_ALARMS,
+    SERVER_ALARMS,
+    TREND_ALARMS,
+    judge_arrivals,
+    judge_queue,
+    judge_server,
+    judge_unsubscribed,
+)
 from jobs.alarms.rules import (
     AWAY_ALARMS,
     JOB_ALARMS,
@@ -26,15 +34,11 @@ from jobs.alarms.rules import (
     judge_letters,
     judge_processes,
 )
+from jobs.gauges import server, store
+from jobs.gauges.reading import Reading, read
 from jobs.schedule.declared import load_schedule
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Judge:
-    alarms: tuple[str, ...]
-    look: Callable[[datetime], Iterable[Condition]]
 
 
 def _jobs(now: datetime) -> Iterable[Condition]:
@@ -58,50 +62,67 @@ def _away(now: datetime) -> Iterable[Condition]:
     return judge_away(facts.open_breakers(), now, facts.limits())
 
 
+def _queue(now: datetime) -> Iterable[Condition]:
+    return of_queue(read(now))
+
+
+def of_queue(reading: Reading) -> Iterable[Condition]:
+    """What the gauges say of the queue. Arrivals are judged only while somebody counts them."""
+    limits, now = facts.queue_limits(), reading.now
+    lives = any(process.kind == "worker" for process in reading.processes)
+    yield from judge_queue(reading.subscriptions, now, limits, worker_lives=lives)
+    if reading.is_sampled:
+        yield from judge_arrivals({s.name: s.pause for s in reading.subscriptions}, now, limits, slot=store.SLOT)
+    yield from judge_unsubscribed(reading.unsubscribed)
+
+
+def _server(now: datetime) -> Iterable[Condition]:
+    return judge_server(facts.server(server.look()), facts.queue_limits())
+
+
 JUDGES = [
     Judge(JOB_ALARMS, _jobs),
     Judge(PROCESS_ALARMS, _processes),
     Judge(LETTER_ALARMS, _letters),
     Judge(AWAY_ALARMS, _away),
+    Judge(QUEUE_ALARMS, _queue),
+    Judge(SERVER_ALARMS, _server),
 ]
 
 
-def evaluate(now: datetime) -> bool:
-    """Look at everything at the database's time `now`; whether every judge could. Opens and closes incidents."""
+def judges() -> list[Judge]:
+    """Ours, and the product's."""
+    return [*JUDGES, *product_judges()]
+
+
+def look(now: datetime) -> tuple[list[Condition], list[str]]:
+    """What is true at the database's time `now` and should not be, and the alarms whose judge could say."""
     judged: list[str] = []
     conditions: list[Condition] = []
-    for judge in JUDGES:
+    for judge in judges():
         try:
-            conditions += judge.look(now)
+            found = list(judge.look(now))
         except Error:
             raise  # without a database nothing can be judged; the loop's business
         except Exception:
             log.exception("judge.failed", alarms=judge.alarms)
             continue
+        conditions += found
         judged += judge.alarms
-    silent = settings.PROCESS_SILENT_AFTER
+    return conditions, judged
+
+
+def evaluate(now: datetime) -> bool:
+    """Look at everything at the database's time `now`; whether every judge could. Opens and closes incidents."""
+    conditions, judged = look(now)
     incidents.record(
         conditions,
         judged=judged,
         now=now,
-        opens_after=dict.fromkeys(PROCESS_ALARMS, silent),
+        opens_after={
+            **dict.fromkeys(PROCESS_ALARMS, settings.PROCESS_SILENT_AFTER),
+            **dict.fromkeys(TREND_ALARMS, settings.ALARM_OPENS_AFTER),
+        },
         closes_after=settings.INCIDENT_CLOSES_AFTER,
     )
-    return len(judged) == sum(len(judge.alarms) for judge in JUDGES)
-
-
-def tell(now: datetime) -> int:
-    """Mail the open incidents nobody was told about; how many. What cannot be sent is tried again a minute later."""
-    if not settings.ALARM_MAIL_TO:
-        return 0
-    told = 0
-    for incident in incidents.claim_untold(now):
-        try:
-            message: EmailMessage = mail.compose(incident)
-            message.send()
-        except Exception as error:
-            log.exception("incident.not_told", incident=incident.pk, error=type(error).__name__)
-            continue  # its minute runs out
-        incidents.mark_told(incident)
-        told += 1
-    return told
+    return len(judged) == sum(len(judge.alarms) for judge in judges())

@@ -1,4 +1,4 @@
-"""What the judges are told: reads of runs, locks, processes and dead letters. Changes nothing."""
+"""What the judges are told: reads of runs, locks, processes, dead letters and gauges. Changes nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from statistics import median
 from django.conf import settings
 from django.db.models import Max
 
+from jobs.alarms.queue_rules import QueueLimits, ServerFacts
 from jobs.alarms.rules import AwayFacts, JobFacts, LetterFacts, Limits, RunFacts
 from jobs.dead_letters import store as dead_letters
+from jobs.gauges.server import Server
 from jobs.models import Breaker, JobRun, Process, ScheduledJob
 from jobs.schedule import cron
 from jobs.schedule.declared import Job
@@ -31,6 +33,31 @@ def limits() -> Limits:
         letters_warn_expiry=settings.DEAD_LETTER_WARN_EXPIRY,
         letters_decide_within=settings.DEAD_LETTER_DECIDE_WITHIN_BUSINESS_DAYS,
         away_page_after=settings.ALERT_PROMISE,
+    )
+
+
+def queue_limits() -> QueueLimits:
+    return QueueLimits(
+        warn_share=settings.ALARM_WARN_SHARE,
+        page_share=settings.ALARM_PAGE_SHARE,
+        silent_after=settings.ARRIVALS_SILENT_AFTER,
+        silent_factor=settings.ARRIVALS_SILENT_FACTOR,
+        suspended_after=settings.SUSPENDED_TOO_LONG,
+        horizon_after=settings.HORIZON_HELD_AFTER,
+        dead_rows=settings.DEAD_TUPLES_MOST,
+        notify_queue=settings.NOTIFY_QUEUE_MOST,
+        connections=settings.CONNECTIONS_MOST,
+    )
+
+
+def server(seen: Server) -> ServerFacts:
+    return ServerFacts(
+        held=seen.horizon.held if seen.horizon else None,
+        held_by=str(seen.horizon or ""),
+        tables={table.name: (table.live, table.dead) for table in seen.tables},
+        notify_queue=seen.notify_queue,
+        connections=seen.connections,
+        max_connections=seen.max_connections,
     )
 
 

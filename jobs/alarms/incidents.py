@@ -1,7 +1,7 @@
-"""Incidents written: opened, kept, acknowledged, closed, told. Called by the evaluation and the admin.
+"""Incidents written: opened, kept, acknowledged, closed. Called by the evaluation, the admin and the command.
 
-Guarantee: one evaluation at a time, whoever asks for it, and at most one open incident per alarm and subject. The mail
-about an incident is sent after the commit that opened it, again if it failed, under one Message-ID.
+Guarantee: one evaluation at a time, whoever asks for it, and at most one open incident per alarm and subject. Each turn
+of an incident commits with the notices about it, which notices.py then tells.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.db import connection, transaction
-from django.db.models import Q
 from django.db.models.functions import Now
 
+from jobs.alarms import notices
 from jobs.alarms.rules import Condition, Known, Severity, Step, step
-from jobs.models import Incident
+from jobs.models import Incident, Notice
 
 log = structlog.get_logger(__name__)
 EVALUATION_LOCK = 0x77696E65  # any number, so that it is ours
-TELL_SECONDS = 60  # how long one process may take to hand a mail over before another tries
 
 
 def record(
@@ -92,10 +91,12 @@ def _write(incident: Incident, what: Step, now: datetime) -> bool:
         case Step.OPEN:
             incident.opened_at = now
             incident.save(update_fields=["opened_at"])
+            notices.write(incident, Notice.Turn.OPENED)
             return True
         case Step.CLOSE:
             incident.closed_at = now
             incident.save(update_fields=["closed_at"])
+            notices.write(incident, Notice.Turn.CLOSED)
             return True
         case Step.FORGET:
             incident.delete()
@@ -104,35 +105,15 @@ def _write(incident: Incident, what: Step, now: datetime) -> bool:
 
 def acknowledge(*, incident_id: int, by: str) -> bool:
     """Somebody has seen it; whether nobody had. A closed one needs no acknowledging."""
-    return bool(
-        Incident.objects.filter(pk=incident_id, acknowledged_at=None, opened_at__isnull=False, closed_at=None).update(
-            acknowledged_at=Now(), acknowledged_by=by
-        )
-    )
-
-
-# --- Telling ----------------------------------------------------------------------------------------------------
-
-
-def claim_untold(now: datetime) -> list[Incident]:
-    """Open incidents nobody was told about, ours to tell for a minute."""
-    free = Q(telling_until=None) | Q(telling_until__lt=now)
     with transaction.atomic():
-        rows = Incident.objects.select_for_update(skip_locked=True).filter(
-            free, told_at=None, closed_at=None, opened_at__isnull=False
-        )
-        incidents = list(rows.order_by("id"))
-        Incident.objects.filter(pk__in=[i.pk for i in incidents]).update(
-            telling_until=now + timedelta(seconds=TELL_SECONDS)
-        )
-    return incidents
-
-
-def mark_told(incident: Incident) -> None:
-    Incident.objects.filter(pk=incident.pk, told_at=None).update(told_at=Now(), telling_until=None)
+        open_ones = Incident.objects.filter(acknowledged_at=None, opened_at__isnull=False, closed_at=None)
+        if not open_ones.filter(pk=incident_id).update(acknowledged_at=Now(), acknowledged_by=by):
+            return False
+        notices.write(Incident.objects.get(pk=incident_id), Notice.Turn.ACKNOWLEDGED)
+    return True
 
 
 def purge(older_than: datetime) -> int:
-    """Delete incidents closed before this; how many went."""
-    deleted, _ = Incident.objects.filter(closed_at__lt=older_than).delete()
-    return deleted
+    """Delete incidents closed before this, and what was told of them; how many went."""
+    _, deleted = Incident.objects.filter(closed_at__lt=older_than).delete()
+    return deleted.get(Incident._meta.label, 0)

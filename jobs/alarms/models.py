@@ -1,4 +1,5 @@
-"""Incidents: what was or is wrong, from when to when, and who has seen it. Written by incidents.py alone."""
+"""Incidents: what was or is wrong, from when to when, who has seen it, who was told. Written by incidents.py and
+notices.py alone."""
 
 from __future__ import annotations
 
@@ -66,3 +67,33 @@ class Incident(models.Model):
         if self.acknowledged_at:
             return "acknowledged"
         return "open" if self.opened_at else "suspected"
+
+
+class Notice(models.Model):
+    """One turn of an incident, to be told one way; told once, or given up with a reason in the log."""
+
+    class Turn(models.TextChoices):
+        OPENED = "opened", "opened"
+        ACKNOWLEDGED = "acknowledged", "acknowledged"
+        CLOSED = "closed", "closed"
+
+    class Way(models.TextChoices):
+        MAIL = "mail", "mail"
+        WEBHOOK = "webhook", "webhook"
+
+    id = models.BigAutoField(primary_key=True)
+    incident = models.ForeignKey(Incident, models.CASCADE, related_name="notices", db_index=False)
+    turn = models.CharField(max_length=12, choices=Turn)
+    way = models.CharField(max_length=7, choices=Way)
+    at = models.DateTimeField(help_text="When the incident turned.")
+    told_at = models.DateTimeField(null=True)
+    telling_until = models.DateTimeField(null=True, help_text="Until then somebody is telling it.")
+
+    class Meta:
+        db_table = "jobs_notice"
+        ordering = ("id",)
+        constraints = (models.UniqueConstraint(name="jobs_notice_once", fields=("incident", "turn", "way")),)
+        indexes = (models.Index(name="jobs_notice_untold", fields=["id"], condition=models.Q(told_at=None)),)
+
+    def __str__(self) -> str:
+        return f"{self.incident}: {self.turn} by {self.way}"

@@ -1,4 +1,5 @@
-"""The watchman: looks at every alarm, again and again. `manage.py run_watchman`, a process beside the schedulers.
+"""The watchman: counts the queue and looks at every alarm, again and again. `manage.py run_watchman`, beside the
+schedulers.
 
 What it watches does not run in it, so it can say that a scheduler is dead. That it is dead itself, a scheduled job says
 (alarm-evaluation), and the outside monitor when both are.
@@ -13,7 +14,8 @@ import structlog
 from django.conf import settings
 
 from jobs import monitor
-from jobs.alarms import evaluation
+from jobs.alarms import evaluation, notices
+from jobs.gauges import census
 from jobs.schedule import store
 
 log = structlog.get_logger(__name__)
@@ -30,8 +32,9 @@ class Watchman:
     def step(self, now: datetime) -> float:
         """One look at the database's time `now`; returns the seconds until the next one."""
         store.beat(NAME, self._owner)
+        census.take()
         well = evaluation.evaluate(now)
-        evaluation.tell(now)
+        notices.tell(now)
         self._ping(well=well)
         return settings.WATCHMAN_INTERVAL.total_seconds()
 

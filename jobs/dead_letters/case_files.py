@@ -47,11 +47,12 @@ class Case:
 
 @dataclass(frozen=True)
 class RawSource:
-    """The body that a letter's message was made from: text for a person, secrets masked."""
+    """The body that a message was made from: text for a person, secrets masked. `permission`: who may see it."""
 
     text: str
     about: str
     url: str
+    permission: str
 
 
 class CannotError(Exception):

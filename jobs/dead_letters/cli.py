@@ -111,11 +111,18 @@ class Answers:
             return
         given = {name: options[name] for name in act.asks if options[name] is not None}
         done = act.do(selection=selection, by=options["by"], note=options["note"], now=now, **given)
-        answer = {"action": act.name, "letters": len(done.ids), "left_out": done.left_out}
-        words = f"{act.label}: {len(done.ids):,} letters." + (f" {done.left_out:,} left out." if done.left_out else "")
+        letters, left_out = len(done.ids), done.left_out
+        while done.rest and not act.redrives:
+            self.tell(f"{letters:,} letters; going on.")
+            done = act.do(selection=done.rest, by=options["by"], note=options["note"], now=now, **given)
+            letters, left_out = letters + len(done.ids), left_out + done.left_out
+        answer = {"action": act.name, "letters": letters, "left_out": left_out}
+        words = f"{act.label}: {letters:,} letters." + (f" {left_out:,} left out." if left_out else "")
         if done.redrive is None:
             self._answer(answer, words)
             return
+        if done.rest:
+            self.tell("There are more. When this one has ended, the same command takes the next ones.")
         if options["wait"]:
             self._follow(done.redrive.pk)
         else:

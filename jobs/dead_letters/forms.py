@@ -70,8 +70,9 @@ class DecisionForm(forms.Form):
     )
     to = forms.CharField(label="Who is to decide", max_length=200)
 
-    def __init__(self, act: Act, data: Any = None) -> None:
-        super().__init__(data, initial=self._usual(), use_required_attribute=False)
+    def __init__(self, act: Act, data: Any = None, *, usual: dict[str, str] | None = None) -> None:
+        """`usual`: what stands in the fields at first, where it is not what the settings say."""
+        super().__init__(data, initial=self._usual() | (usual or {}), use_required_attribute=False)
         for name in list(self.fields):
             if name != "note" and name not in act.asks:
                 del self.fields[name]
@@ -83,6 +84,11 @@ class DecisionForm(forms.Form):
     @property
     def given(self) -> dict[str, Any]:
         return dict(self.cleaned_data)
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """As it was sent, for the next portion."""
+        return {name: self.data[name] for name in self.fields if name in self.data}
 
     def needs_telling(self, old: int) -> None:
         """The separate confirmation for letters older than the ledger; without any it is not asked."""

@@ -70,7 +70,7 @@ def _wanted(schema: dict[str, Any]) -> str:
         said.append("one of " + ", ".join(map(repr, values)) if len(values) <= 5 else f"one of {len(values)} values")
     for keyword, words in (("exclusiveMinimum", "above"), ("maximum", "at most"), ("maxLength", "no longer than")):
         if keyword in schema:
-            said.append(f"{words} {schema[keyword]:,.10g}")
+            said.append(f"{words} {schema[keyword]:,.15g}")
     return ", ".join(part for part in said if part)
 
 
@@ -107,7 +107,7 @@ def _wrong_number(schema: dict[str, Any], value: Decimal) -> str:
     if "exclusiveMinimum" in schema and value <= Decimal(str(schema["exclusiveMinimum"])):
         return f"not above {schema['exclusiveMinimum']}"
     if "maximum" in schema and value > Decimal(str(schema["maximum"])):
-        return f"above {schema['maximum']:,.10g}"
+        return f"above {schema['maximum']:,.15g}"
     if "multipleOf" in schema and value % Decimal(str(schema["multipleOf"])):
         return f"not a multiple of {schema['multipleOf']}"
     return ""

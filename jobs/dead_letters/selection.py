@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,8 @@ from jobs.words import utc
 
 @dataclass(frozen=True)
 class Selection:
-    """Letters by id, or all that agree with every filter given. `up_to`: none that came after this one.
+    """Letters by id, or all that agree with every filter given. `up_to`: none that came after this one; `after`: only
+    those that did, which is how a decision about very many goes on.
 
     `since` and `until` bound when they were dead-lettered; `decision` is "open" for those that wait for a decision, or
     one of the decisions. `error` is the error's class.
@@ -28,11 +29,12 @@ class Selection:
     since: datetime | None = None
     until: datetime | None = None
     up_to: int | None = None
+    after: int | None = None
 
     @property
     def is_everything(self) -> bool:
         """Whether nothing narrows it: too broad for a decision."""
-        return self in (Selection(up_to=self.up_to), Selection(up_to=self.up_to, decision=self.decision))
+        return replace(self, up_to=None, after=None, decision="") == Selection()
 
     def as_query(self) -> dict[str, str]:
         """For a query string, a form's hidden fields, a log."""
@@ -68,11 +70,12 @@ class Selection:
             return f"{'letters' if len(self.ids) > 1 else 'letter'} {shown}" + (
                 f" and {len(self.ids) - 10} more" if len(self.ids) > 10 else ""
             )
-        told = [f"{name} {value}" for name, value in self.as_query().items() if name not in ("since", "until", "up_to")]
+        told = [f"{name} {value}" for name, value in self.as_query().items() if name not in UNSAID]
         told += [f"{name} {utc(at)}" for name, at in (("since", self.since), ("until", self.until)) if at]
         return "all like this: " + (", ".join(told) or "every letter")
 
 
+UNSAID = ("since", "until", "up_to", "after")  # times in our own words; the bounds are no filter of anybody's
 LONGEST_LIST = 1_000
 LARGEST_ID = 2**63 - 1
 
@@ -103,4 +106,4 @@ def siblings(origin: str, at: datetime, window: timedelta) -> Selection:
     return Selection(origin=origin, since=at - window / 2, until=at + window / 2)
 
 
-_READERS: dict[str, Any] = {"ids": _ids, "since": _time, "until": _time, "up_to": _id}
+_READERS: dict[str, Any] = {"ids": _ids, "since": _time, "until": _time, "up_to": _id, "after": _id}

@@ -1,15 +1,16 @@
 """What a person decides about dead letters: the one way in for the admin and for `manage.py dead_letters`.
 
 Guarantee: each act takes only letters that still wait for a decision, locked, so that of two who decide at once (or one
-who clicks twice) each letter has one decision; act, marks and audit entry are one transaction. Nothing leaves the
-table. Who may do what is the caller's to check (the permissions are DeadLetter's).
+who clicks twice) each letter has one decision; act, marks and audit entry are one transaction. More than DECISION_MOST
+are done in portions, and the answer says what is left. Nothing leaves the table. Who may do what is the caller's to
+check (the permissions are DeadLetter's).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -46,10 +47,14 @@ class NeedsTellingError(RefusedError):
 
 @dataclass(frozen=True)
 class Done:
-    """`ids`: whom the act was about. `left_out`: of the selection, but not fit for it (decided meanwhile, current)."""
+    """`ids`: whom the act was about. `left_out`: of the selection, but not fit for it (decided meanwhile, current).
+
+    `rest`: what is still to be done, where there were more than DECISION_MOST. The same act takes it.
+    """
 
     ids: list[int]
     left_out: int = 0
+    rest: Selection | None = None
     redrive: Redrive | None = None
 
 
@@ -62,14 +67,14 @@ def discard_superseded(*, selection: Selection, by: str, note: str, now: datetim
     """Discard those of which something newer has been applied since, and leave the others alone."""
     _check(selection, by, note)
     with _act(selection, "superseded", by, note) as entry:
-        ids = _lock(selection)
+        ids, rest = _lock(selection)
         older: set[int] = set()
         for cases in store.cases(Selection(ids=tuple(ids))):
             older |= load_case_files().superseded(cases)
         chosen = sorted(older)
         store.decide(chosen, Decision.SUPERSEDED, by=by, note=note, waits_from=None, redrive=None)
         entry(chosen)
-    return Done(chosen, len(ids) - len(chosen))
+    return Done(chosen, len(ids) - len(chosen), rest)
 
 
 def quarantine(*, selection: Selection, by: str, note: str, wake_at: datetime, now: datetime) -> Done:
@@ -83,10 +88,10 @@ def reopen(*, selection: Selection, by: str, note: str, now: datetime) -> Done:
     """Take back a discard or a quarantine. What was redriven stays redriven."""
     _check(selection, by, note)
     with _act(selection, "reopen", by, note) as entry:
-        asked = store.lock_any(selection, most=settings.DECISION_MOST)
+        asked, rest = _lock(selection, decided_too=True)
         ids = store.reopen(asked)
         entry(ids)
-    return Done(ids, len(asked) - len(ids))
+    return Done(ids, len(asked) - len(ids), rest)
 
 
 def assign(*, selection: Selection, by: str, note: str, to: str, now: datetime) -> Done:
@@ -95,19 +100,19 @@ def assign(*, selection: Selection, by: str, note: str, to: str, now: datetime) 
         raise RefusedError("to: say who is to decide.")
     _check(selection, by, note)
     with _act(selection, "assign", by, note, to=to) as entry:
-        ids = _lock(selection)
+        ids, rest = _lock(selection)
         store.assign(ids, to)
         entry(ids)
-    return Done(ids)
+    return Done(ids, rest=rest)
 
 
 def comment(*, selection: Selection, by: str, note: str, now: datetime) -> Done:
     """Write something into the case files."""
     _check(selection, by, note)
     with _act(selection, "comment", by, note) as entry:
-        ids = store.lock_any(selection, most=settings.DECISION_MOST)
+        ids, rest = _lock(selection, decided_too=True)
         entry(ids)
-    return Done(ids)
+    return Done(ids, rest=rest)
 
 
 def redrive(
@@ -134,7 +139,7 @@ def redrive(
     if not 0 <= share <= 1:
         raise RefusedError(f"stop_share: must be between 0 and 1, not {share}.")
     with _act(selection, kind.value, by, note) as entry:
-        ids = _lock(selection)
+        ids, rest = _lock(selection)
         if not ids:
             return Done([])
         chosen = Selection(ids=tuple(ids))
@@ -155,7 +160,7 @@ def redrive(
         entry(ids, redrive=run.pk, told=told, rate_per_second=rate, stop_share=share)
         publish([command(run)])
     log.info("redrive.begun", redrive=run.pk, letters=len(ids), kind=kind.value)
-    return Done(ids, redrive=run)
+    return Done(ids, rest=rest, redrive=run)
 
 
 def stop(*, redrive_id: int, by: str, note: str, now: datetime) -> bool:
@@ -179,12 +184,12 @@ def _mark(
 ) -> Done:
     _check(selection, by, note)
     with _act(selection, decision.value, by, note) as entry:
-        ids = _lock(selection)
+        ids, rest = _lock(selection)
         if ids and wake_at:
             _refuse_to_oversleep(ids, wake_at)
         store.decide(ids, decision, by=by, note=note, waits_from=wake_at, redrive=None)
         entry(ids, **({"wake_at": wake_at.isoformat()} if wake_at else {}))
-    return Done(ids)
+    return Done(ids, rest=rest)
 
 
 def _refuse_to_oversleep(ids: list[int], wake_at: datetime) -> None:
@@ -203,13 +208,12 @@ def _check(selection: Selection, by: str, note: str) -> None:
         raise RefusedError("selection: choose letters, or at least one of the filters.")
 
 
-def _lock(selection: Selection) -> list[int]:
-    ids = store.lock_open(selection, most=settings.DECISION_MOST + 1)
-    if len(ids) > settings.DECISION_MOST:
-        raise RefusedError(
-            f"selection: more than {settings.DECISION_MOST:,} letters. Narrow it, for example to one day."
-        )
-    return ids
+def _lock(selection: Selection, *, decided_too: bool = False) -> tuple[list[int], Selection | None]:
+    """As many as one transaction takes, those that came first; and the selection of the others, if there are any."""
+    most = settings.DECISION_MOST
+    lock = store.lock_any if decided_too else store.lock_open
+    ids = lock(selection, most=most + 1)
+    return (ids, None) if len(ids) <= most else (ids[:most], replace(selection, after=ids[most - 1]))
 
 
 Entry = Callable[..., None]

@@ -33,6 +33,7 @@ FILTERS = {
     "since": "dead_lettered_at >= %(since)s",
     "until": "dead_lettered_at <= %(until)s",
     "up_to": "id <= %(up_to)s",
+    "after": "id > %(after)s",
 }
 # Those that an index reads in the order of the list, the most telling first; the others, and all but the first of
 # these, are looked for among what it gives: two of them would be read whole and compared.
@@ -68,7 +69,6 @@ def _where(selection: Selection, *more: str) -> tuple[str, dict[str, Any]]:
 
 # --- Reading ----------------------------------------------------------------------------------------------------
 
-# At most `look` rows are looked at, whatever the filters: an index gives them in order, the rest is sought among them.
 # At most `look` rows are looked at, whatever the filters: an index has them in order, the rest is sought among them.
 PAGE = """
 WITH looked AS MATERIALIZED (
@@ -160,7 +160,16 @@ def groups(*, open_only: bool, most: int, since: datetime) -> list[tuple[Any, ..
 
 def count_open(selection: Selection, *, most: int) -> int:
     """How many of a selection wait for a decision, counted up to one more than `most`."""
-    where, parameters = _where(selection, OPEN)
+    return _count(selection, most, OPEN)
+
+
+def count_any(selection: Selection, *, most: int) -> int:
+    """The same, whether they wait or not."""
+    return _count(selection, most)
+
+
+def _count(selection: Selection, most: int, *more: str) -> int:
+    where, parameters = _where(selection, *more)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT count(*) FROM (SELECT FROM jobs_deadletter WHERE {where} LIMIT {int(most) + 1}) counted",
@@ -177,18 +186,18 @@ def last_id() -> int:
 
 def cases(selection: Selection, *, at_once: int = 2_000) -> Iterator[list[Case]]:
     """The letters of a selection that wait for a decision, in id order, some at a time."""
-    after = 0
+    seen = 0
     while True:
-        where, parameters = _where(selection, OPEN, "id > %(after)s")
+        where, parameters = _where(selection, OPEN, "id > %(seen)s")
         with connection.cursor() as cursor:
             cursor.execute(
                 f"SELECT {CASE_COLUMNS} FROM jobs_deadletter WHERE {where} ORDER BY id LIMIT {int(at_once)}",
-                {**parameters, "after": after},
+                {**parameters, "seen": seen},
             )
             rows = cursor.fetchall()
         if not rows:
             return
-        after = rows[-1][0]
+        seen = rows[-1][0]
         yield [_case(row) for row in rows]
 
 
@@ -441,3 +450,30 @@ def waiting(now: datetime) -> list[tuple[str, int, datetime | None, datetime]]:
     with connection.cursor() as cursor:
         cursor.execute(WAITING, {"now": now})
         return list(cursor.fetchall())
+
+
+# By age, of those that wait for a decision now; of more than ten thousand of a subscription the newest are not counted.
+AGES = """
+WITH RECURSIVE name AS (
+    SELECT min(subscription_name) AS it FROM jobs_deadletter WHERE waits_from IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(subscription_name) FROM jobs_deadletter
+            WHERE subscription_name > name.it AND waits_from IS NOT NULL) FROM name WHERE name.it IS NOT NULL
+)
+SELECT name.it, count(*) FILTER (WHERE waits > %(now)s - interval '5 minutes'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '5 minutes' AND waits > %(now)s - interval '15 minutes'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '15 minutes' AND waits > %(now)s - interval '1 day'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '1 day' AND waits > %(now)s - interval '7 days'),
+       count(*) FILTER (WHERE waits <= %(now)s - interval '7 days')
+FROM name CROSS JOIN LATERAL (
+    SELECT d.waits_from AS waits FROM jobs_deadletter d
+    WHERE d.subscription_name = name.it AND d.waits_from <= %(now)s ORDER BY d.waits_from LIMIT 10000
+) letter WHERE name.it IS NOT NULL GROUP BY name.it
+"""
+
+
+def ages(now: datetime) -> dict[str, tuple[int, ...]]:
+    """Of each subscription, how many wait for a decision: for up to 5 min, 15 min, a day, 7 days, and longer."""
+    with connection.cursor() as cursor:
+        cursor.execute(AGES, {"now": now})
+        return {row[0]: tuple(row[1:]) for row in cursor.fetchall()}

@@ -16,48 +16,9 @@ import requests
 from anymail.backends import postmark, resend
 from django.conf import settings
 from django.core.mail.backends import smtp
-from requests.adapters import HTTPAdapter
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.poolmanager import PoolManager
 
 from jobs.mail.deadline import Deadline
-
-
-class _Watched(HTTPAdapter):
-    """Tells the deadline of each socket that is opened."""
-
-    def __init__(self, deadline: Deadline) -> None:
-        self._deadline = deadline
-        super().__init__(max_retries=0)
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        deadline = self._deadline
-
-        class Plain(HTTPConnection):
-            def connect(self) -> None:
-                super().connect()
-                deadline.watch(self.sock)
-
-        class Encrypted(HTTPSConnection):
-            def _new_conn(self) -> socket.socket:  # before the handshake, which may drag on too
-                sock = super()._new_conn()
-                deadline.watch(sock)
-                return sock
-
-            def connect(self) -> None:
-                super().connect()
-                deadline.watch(self.sock)
-
-        class PlainPool(HTTPConnectionPool):
-            ConnectionCls = Plain
-
-        class EncryptedPool(HTTPSConnectionPool):
-            ConnectionCls = Encrypted
-
-        super().init_poolmanager(*args, **options)
-        manager: PoolManager = self.poolmanager
-        manager.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
+from jobs.mail.over_http import Watched
 
 
 class _OverHttp:
@@ -69,7 +30,7 @@ class _OverHttp:
         session: requests.Session = super().create_session()  # type: ignore[misc]
         self._deadline = Deadline()
         for scheme in ("https://", "http://"):
-            session.mount(scheme, _Watched(self._deadline))
+            session.mount(scheme, Watched(self._deadline))
         session.max_redirects = 0  # followed, a POST would become a GET: a provider's answer, or none
         return session
 

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
 
+from jobs import tracing
 from jobs.errors import AwayError, PermanentError, RefusedError
 from jobs.mail import answers
 from jobs.mail.backends import SmtpBackend
@@ -31,7 +32,8 @@ def hand_over(mail: EmailMessage) -> bool:
     of the recipient, RefusedError."""
     connection = _connection()
     try:
-        taken = connection.send_messages([mail])
+        with tracing.outside("hand over mail"):
+            taken = connection.send_messages([mail])
     except Exception as error:
         _drop()
         meaning = _meaning(error)

@@ -3,7 +3,7 @@
 jobs_job       one row per declared job: since when it is known, up to when its slots are noted, whether it is paused
 jobs_run       one row per job and nominal slot, whatever became of it
 jobs_lock      who runs a job now, until when, under which fencing token
-jobs_process   the schedulers and watchmen, and when each last showed a sign of life
+jobs_process   schedulers, watchmen and workers, and when each last showed a sign of life
 """
 
 from __future__ import annotations
@@ -156,17 +156,19 @@ class JobRun(models.Model):
 
 
 class Process(models.Model):
-    """A scheduler or a watchman. Its heartbeat tells whoever judges that it is alive."""
+    """A scheduler, a watchman or a worker. Its heartbeat tells whoever judges that it is alive."""
 
     class Kind(models.TextChoices):
         SCHEDULER = "scheduler", "scheduler"
         WATCHMAN = "watchman", "watchman"
+        WORKER = "worker", "worker"
 
     pk = models.CompositePrimaryKey("kind", "owner")
     kind = models.CharField(max_length=10, choices=Kind)
     owner = models.TextField(help_text="Host and process id.")
     started_at = models.DateTimeField()
     beat_at = models.DateTimeField()
+    facts = models.JSONField(default=dict, db_default={}, help_text="A worker's: what is under way, and since when.")
 
     class Meta:
         db_table = "jobs_process"

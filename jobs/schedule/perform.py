@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 from django.db import connection
 
-from jobs import monitor
+from jobs import monitor, tracing
 from jobs.database import connection_is_lost, database_is_away
 from jobs.errors import LockLostError, StoppedError, TimeLimitError
 from jobs.retry import CRASHES, Kind, ceiling, classify
@@ -42,12 +42,17 @@ def perform(job: Job, run: Run, *, may_exit: bool = False, last: bool = False) -
 
     `last`: whatever goes wrong, the slot ends with it.
     """
-    facts = {"job": run.job, "scheduled_for": run.scheduled_for.isoformat(), "attempt": run.attempt}
+    slot = run.scheduled_for.isoformat()
+    facts = {"job": run.job, "scheduled_for": slot, "attempt": run.attempt}
     log.info("run.started", **facts, token=run.claimed.token)
     monitor.started(run.job)
     began = time.monotonic()
     try:
-        with KeepAlive(job, run, may_exit=may_exit), structlog.contextvars.bound_contextvars(job=run.job):
+        with (
+            KeepAlive(job, run, may_exit=may_exit),
+            tracing.scheduled(run.job, slot, run.attempt),
+            structlog.contextvars.bound_contextvars(job=run.job),
+        ):
             job.handler(run)
     except LockLostError as lost:
         return _lost(facts, str(lost))

@@ -395,14 +395,31 @@ def next_due(jobs: Iterable[str]) -> float | None:
 # --- Processes and retention ------------------------------------------------------------------------------------
 
 BEAT = """
-INSERT INTO jobs_process (kind, owner, started_at, beat_at) VALUES (%s, %s, clock_timestamp(), clock_timestamp())
-ON CONFLICT (kind, owner) DO UPDATE SET beat_at = excluded.beat_at
+INSERT INTO jobs_process (kind, owner, started_at, beat_at, facts)
+VALUES (%s, %s, clock_timestamp(), clock_timestamp(), %s)
+ON CONFLICT (kind, owner) DO UPDATE SET beat_at = excluded.beat_at, facts = excluded.facts
+RETURNING extract(epoch FROM beat_at)::float8
 """
 
 
-def beat(kind: str, owner: str) -> None:
+def beat(kind: str, owner: str, facts: Mapping[str, Any] | None = None) -> float:
+    """Show a sign of life, with what there is to say; the database's time, in seconds since 1970."""
     with connection.cursor() as cursor:
-        cursor.execute(BEAT, [kind, owner])
+        cursor.execute(BEAT, [kind, owner, dumps(facts or {})])
+        return float(cursor.fetchone()[0])
+
+
+def heartbeats() -> list[tuple[str, datetime, datetime | None, datetime | None, datetime | None]]:
+    """Of each job: its name, since when it is known, paused, when it last completed, since when it runs."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT j.name, j.first_seen_at, j.paused_at, ran.ended_at, running.started_at FROM jobs_job j"
+            " LEFT JOIN LATERAL (SELECT ended_at FROM jobs_run r WHERE r.job = j.name AND r.outcome = 'ran'"
+            "   ORDER BY ended_at DESC LIMIT 1) ran ON true"
+            " LEFT JOIN jobs_run running ON running.job = j.name AND running.outcome = 'running'"
+            " WHERE j.retired_at IS NULL ORDER BY j.name"
+        )
+        return list(cursor.fetchall())
 
 
 def sign_off(kind: str, owner: str) -> None:

@@ -16,14 +16,6 @@ from pricing.catalogues.rows import Raw
 from pricing.models import CatalogueFile
 
 PREFIX = "pricing_stage_"
-# The columns are `n` and those of Raw, in its order.
-CREATE = """
-CREATE UNLOGGED TABLE {table} (
-    n integer, line integer NOT NULL, source_id text NOT NULL, title text NOT NULL, size text NOT NULL,
-    vintage text NOT NULL, gtin text NOT NULL, lwin text NOT NULL, wine_id text NOT NULL, price text NOT NULL,
-    currency text NOT NULL, availability text NOT NULL, url text NOT NULL
-) WITH (autovacuum_enabled = off)
-"""
 COPY = "COPY {table} FROM STDIN"
 # As interpret.says_currency has it.
 COUNT_BARE = """
@@ -46,8 +38,7 @@ def name(file: CatalogueFile) -> str:
 
 
 def create(table: str) -> None:
-    _execute("DROP TABLE IF EXISTS {table}", table)
-    _execute(CREATE, table)
+    _call("SELECT pricing_stage_create(%s)", table)
 
 
 def copy(table: str, rows: Sequence[Numbered]) -> None:
@@ -59,8 +50,7 @@ def copy(table: str, rows: Sequence[Numbered]) -> None:
 
 def finish(table: str) -> int:
     """After the last row: what the comparison needs to find them. Returns how many prices name no currency."""
-    _execute("CREATE UNIQUE INDEX ON {table} (n)", table)
-    _execute("ANALYZE {table}", table)
+    _call("SELECT pricing_stage_finish(%s)", table)
     with connection.cursor() as cursor:
         cursor.execute(_sql(COUNT_BARE, table))
         return int(cursor.fetchone()[0])
@@ -101,7 +91,7 @@ def rows(table: str, numbers: Sequence[int]) -> list[tuple[int, Raw]]:
 
 def drop(table: str) -> None:
     if table:
-        _execute("DROP TABLE IF EXISTS {table}", table)
+        _call("SELECT pricing_stage_drop(%s)", table)
 
 
 def drop_strays() -> None:
@@ -118,6 +108,7 @@ def _sql(statement: str, table: str) -> sql.Composed:
     return sql.SQL(statement).format(table=sql.Identifier(table))  # type: ignore[arg-type]
 
 
-def _execute(statement: str, table: str) -> None:
+def _call(statement: str, table: str) -> None:
+    """Functions of the tables' owner, in a migration: whoever takes a file need not be able to make tables."""
     with connection.cursor() as cursor:
-        cursor.execute(_sql(statement, table))
+        cursor.execute(statement, [table])

@@ -104,8 +104,9 @@ def _delivery(
     data = _with_time(data, event.get("time"), f"{at}time")
     read = canonical.adapt(data, merchant_id=merchant_id, now=now, at=data_at)
     attributes = {"merchant_delivery_source": source}
-    if isinstance(event.get("traceparent"), str):
-        attributes["traceparent"] = event["traceparent"]
+    for name in ("traceparent", "tracestate"):
+        if isinstance(event.get(name), str):
+            attributes[name] = event[name]
     return replace(
         read,
         delivery_id=id_,

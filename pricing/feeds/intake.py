@@ -6,7 +6,6 @@ the feed's view.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from jobs import tracing
 from pricing import offers, raw_bodies
 from pricing.feeds import answers
 from pricing.feeds.answers import Answer, Unit
@@ -26,11 +26,11 @@ from pricing.services import Outcome, UnknownWineError, record_observations
 
 log = structlog.get_logger(__name__)
 
+TRACE = (tracing.PARENT, tracing.STATE)
 TAKEN = frozenset({Verdict.APPLIED, Verdict.RETURNED, Verdict.WITHDRAWN})
 HELD = {Verdict.HELD: "suspect", Verdict.NO_RATE: "no rate"}  # and why
 # What the sender is told of each verdict that is not TAKEN.
 REASONS = {verdict: (Verdict.HELD if verdict in HELD else verdict).value for verdict in Verdict if verdict not in TAKEN}
-_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def take(
@@ -50,11 +50,6 @@ def take(
     meanings = [received.body if each.meaning is None else each.meaning for each in deliveries]
     units = [Unit(each.key, meaning, each.field) for each, meaning in zip(deliveries, meanings, strict=True)]
     return _together(answers.once(merchant=merchant, units=units, ahead=work.ask, work=work.do))
-
-
-def trace(traceparent: str | None) -> dict[str, str]:
-    """The sender's trace, as an attribute of the event, if it is one."""
-    return {"traceparent": traceparent} if traceparent and _TRACEPARENT.fullmatch(traceparent) else {}
 
 
 @dataclass
@@ -93,10 +88,11 @@ class _Work:
 
 
 def _own(delivery: Delivery) -> dict[str, str]:
-    attributes = {name: value for name, value in delivery.attributes.items() if name != "traceparent"}
+    """What its sender said of this event alone. The request's own trace goes with every event (jobs/tracing.py)."""
+    attributes = {name: value for name, value in delivery.attributes.items() if name not in TRACE}
     if delivery.delivery_id is not None:
         attributes["merchant_delivery_id"] = delivery.delivery_id
-    return attributes | trace(delivery.attributes.get("traceparent"))
+    return {**attributes, **tracing.sent(*(delivery.attributes.get(name) for name in TRACE))}
 
 
 def _rendered(deliveries: Sequence[Delivery], outcomes: list[Outcome]) -> Iterator[Answer]:

@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from django.db import connection
 
+from jobs import tracing
 from jobs.failures import bury_unqueued
 from jobs.messages import NewMessage
 from pricing import listings, raw_bodies
@@ -98,7 +99,7 @@ def _bury(error: FeedError, merchant: Merchant, received: Received, attributes: 
         type=UNREADABLE,
         key=merchant.pk,
         body={"merchant_id": merchant.pk, "source": received.source, "excerpt": raw_bodies.masked(excerpt)},
-        attributes=attributes,
+        attributes=tracing.with_trace(attributes),
     )
     bury_unqueued(CONSUMER, letter, error)
     log.warning("feed.unreadable", source=received.source, code=error.code, field=error.field)

@@ -17,7 +17,7 @@ from django.http.request import UnreadablePostError
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
-from pricing.feeds import canonical, checks, formats, intake, shop_intake, woocommerce
+from pricing.feeds import canonical, checks, formats, shop_intake, woocommerce
 from pricing.feeds.answers import Answer
 from pricing.feeds.edge import answered
 from pricing.feeds.errors import FeedError
@@ -69,7 +69,6 @@ def _take(request: HttpRequest, system: str, merchant_id: str, request_id: str, 
         return shop_intake.ignore(merchant=merchant, system=system, topic=headers.get(adapter.TOPIC, ""), now=now)
     except FeedError as error:
         brought = error
-    attributes |= intake.trace(headers.get("traceparent"))
     answer = shop_intake.take(
         brought,
         key=_key(system, delivery_id, body),

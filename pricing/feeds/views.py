@@ -44,7 +44,7 @@ def _take(request: HttpRequest, merchant_id: str | None, request_id: str, *, now
     id_of_request = _id_of_request(request, sender)
     if id_of_request is not None:
         deliveries = [formats.as_one(deliveries, id_=id_of_request)]
-    attributes = {"request_id": request_id, **intake.trace(request.META.get("HTTP_TRACEPARENT"))}
+    attributes = {"request_id": request_id}
     received = Received(SOURCE, headers, body)
     answer = intake.take(deliveries, merchant=merchant, received=received, attributes=attributes, now=now)
     counts = {"observations": answer["accepted"], "events": len(answer["event_ids"])}

@@ -18,7 +18,7 @@ from alerts.models import Decision
 from tests.accounts.conftest import PASSWORD
 from tests.cast import NOW, alert, merchant, person, with_app
 from winecellar.accounts import export as exporting
-from winecellar.accounts.belongings import NOT_THEIRS, all_belongings
+from winecellar.accounts.belongings import NOT_THEIRS, all_belongings, books, kept
 from winecellar.accounts.export import SECRETS, export
 from winecellar.accounts.models import AccountMail, User
 
@@ -55,7 +55,12 @@ def test_every_table_with_a_key_to_a_person_is_exported_or_named_as_not_theirs()
             assert on_delete in (CASCADE, SET_NULL), f"{model.__name__}.{name} would make erasing an account fail"
             if on_delete is CASCADE:
                 theirs.add(model)
-    assert covered == theirs - {User}
+    assert {model for model, _, on_delete in pointing_at(User) if hasattr(model, "KEPT_WHEN_ERASED")} == {
+        belonging.model for belonging in books()
+    }
+    pages = {model for model, _, _ in pointing_at(*(belonging.model for belonging in books()))}
+    assert {belonging.model for belonging in kept()} == pages | {belonging.model for belonging in books()}
+    assert covered == theirs - {User} | {belonging.model for belonging in kept()}
     assert {model._meta.label for model in covered} >= {"alerts.Alert", "alerts.Decision", "alerts.Notification"}
     assert set(NOT_THEIRS) == {LogEntry}
 

@@ -49,12 +49,14 @@ def fresh(system: System) -> None:
     server.create(database_of(system), template=f"{database_of(system)}-empty")
 
 
-def fill(system: System, count: int, kind: str = "noop") -> float:
+def fill(system: System, count: int, kind: str = "noop", **environment: str) -> float:
     """Add that many jobs with the bulk call; returns jobs per second."""
-    return count / float(call(system, "fill", count, kind=kind)["seconds"])
+    return count / float(call(system, "fill", count, kind=kind, **environment)["seconds"])
 
 
-def drain(system: System, count: int, processes: int, kind: str = "noop", *, limit: float = 120.0) -> Drained:
+def drain(
+    system: System, count: int, processes: int, kind: str = "noop", *, limit: float = 120.0, **environment: str
+) -> Drained:
     """Handle the `count` jobs that are there already.
 
     The workers are started first: imported, connected and waiting in their first claim, for the driver holds their
@@ -63,7 +65,11 @@ def drain(system: System, count: int, processes: int, kind: str = "noop", *, lim
     database = database_of(system)
     server.execute("VACUUM ANALYZE", database)
     server.execute("CHECKPOINT")
-    with server.connect(database) as watcher, _gate(system) as gate, workers(system, processes, kind) as started:
+    with (
+        server.connect(database) as watcher,
+        _gate(system) as gate,
+        workers(system, processes, kind, **environment) as started,
+    ):
         _wait_at_gate(started, watcher, processes, system)
         commits, wal = _counters(database)
         cpu, server_cpu = started.cpu_seconds(), server_cpu_seconds()
@@ -112,9 +118,9 @@ def latency(system: System, count: int = 300, rate: float = 50.0, **environment:
     return {"p50": waits[len(waits) // 2], "p99": waits[int(len(waits) * 0.99)], "longest": waits[-1]}
 
 
-def add_one_by_one(system: System, count: int, kind: str = "noop") -> float:
+def add_one_by_one(system: System, count: int, kind: str = "noop", **environment: str) -> float:
     """Add jobs on one connection, each in a transaction of its own; returns jobs per second."""
-    return count / float(call(system, "add", count, kind=kind)["seconds"])
+    return count / float(call(system, "add", count, kind=kind, **environment)["seconds"])
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import catalogue, measure, report, scenarios, server
+from tests.benchmarks import catalogue, measure, report, scenarios, server, tracing
 from tests.benchmarks.bars import Readings, bars
 from tests.benchmarks.scenarios import QUICK, Bench
 from tests.benchmarks.systems import OURS, SYSTEMS
@@ -47,6 +47,11 @@ def test_scenarios_run_and_their_figures_reach_the_bars_and_the_report(tmp_path:
     assert len(found) == 4  # those that need no peer: two against plain SQL, polling, and bulk publishing
     assert all(bar.text in text for bar in found)
     assert str(ROOT) not in text
+
+
+def test_draining_and_publishing_are_measured_without_tracing_and_with_an_sdk() -> None:
+    found = tracing.run(0, jobs=500, singles=10, cases=("absent", "sdk"))
+    assert min(figure for case in found.values() for figure in case.values()) > 0
 
 
 def test_a_small_catalogue_is_taken_and_the_rows_that_were_changed_are_those_that_are_counted_so() -> None:

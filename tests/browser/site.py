@@ -108,6 +108,11 @@ def start(processes: Processes, folder: Path, url: str) -> Site:
     wait_until(lambda: processes.log(sink).endswith("}\n"), what="the mail sink listens")
     listening = json.loads(processes.log(sink).splitlines()[-1])
     port = free_port()
+    bank = processes.start(
+        *("-m", "winecellar.demo.payments_api", "--secret", "whsec_browser"),
+        *("--report-to", f"http://{HOST}:{port}/payments/reports"),
+    )
+    wait_until(lambda: processes.log(bank).endswith("}\n"), what="the payment provider listens")
     site = Site(
         address=f"http://{HOST}:{port}",
         mail_address=f"http://{HOST}:{listening['web_port']}",
@@ -117,6 +122,8 @@ def start(processes: Processes, folder: Path, url: str) -> Site:
             "DATABASE_URL": url,
             "DJANGO_SETTINGS_MODULE": "winecellar.settings",
             "SITE_URL": f"http://{HOST}:{port}",
+            "PAYMENTS_URL": json.loads(processes.log(bank).splitlines()[-1])["url"],
+            "PAYMENTS_WEBHOOK_SECRET": "whsec_browser",
             "EMAIL_URL": f"smtp://{HOST}:{listening['smtp_port']}",
             "BIND": f"{HOST}:{port}",
             "WEB_CONCURRENCY": "1",

@@ -60,6 +60,8 @@ def facts(site: Site, browser: Any, collectors_cookies: Any) -> dict[str, Any]:
     with page.expect_navigation():
         page.locator("main form button[type=submit]").first.click()
     preview = page.url.rpartition("/")[2]
+    stock = site.ask("SELECT min(id) FROM purchases_stockitem WHERE on_hand > 2")
+    purchase = buys(page, site, stock)
     context.close()
     assert preview.isdigit(), "the file is shown before it is taken"
     dana = site.ask("SELECT id FROM accounts_user WHERE email = 'demo@winecellar.example'")
@@ -70,9 +72,28 @@ def facts(site: Site, browser: Any, collectors_cookies: Any) -> dict[str, Any]:
         "met_alert": met,
         "bottle": site.ask("SELECT min(id) FROM cellars_bottle WHERE quantity > 0"),
         "preview": preview,
+        "stock": stock,
+        "sold_wine": site.ask("SELECT wine_id FROM purchases_stockitem WHERE id = %s", stock),
+        "purchase": purchase,
         "digest": a_digest(site, dana),
         "unsubscribe": token(Wish(Scope.ALERT, dana, met)),
     }
+
+
+def buys(page: Page, site: Site, stock: int) -> int:
+    """Two bottles, from “add a card” to the receipt, by way of the payment provider's page."""
+    page.goto(f"/buy/{stock}")
+    page.get_by_role("button", name="Add a card").click()
+    page.get_by_role("link", name="Go to the payment provider").click()
+    page.get_by_role("button", name="A card that works").click()
+    page.wait_for_url(f"**/buy/{stock}")
+    page.get_by_label("Bottles").select_option("2")
+    page.get_by_role("button", name="Buy and pay").click()
+    page.wait_for_url("**/purchases/*")
+    pk = int(page.url.rpartition("/")[2])
+    state = "SELECT state FROM purchases_purchase WHERE id = %s"
+    wait_until(lambda: site.ask(state, pk) == "completed", seconds=60, what="the purchase is completed")
+    return pk
 
 
 def a_digest(site: Site, user_id: int) -> int:

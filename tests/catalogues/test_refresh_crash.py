@@ -17,6 +17,7 @@ from pricing.matching import Ask, read_listing
 from pricing.models import CatalogueFile, CatalogueRemark, CatalogueSettings, Listing, Offer
 from tests import cast
 from tests.catalogues.refreshing import at, counts, csv, go_on, prices, received, row, shelf, stages, taken
+from tests.faults import page
 from tests.faults.crash import Points, sweep
 from tests.pricing.observed import published
 
@@ -91,8 +92,8 @@ def test_a_refresh_that_dies_at_every_point_counts_each_row_once_and_publishes_e
 
     points = sweep(prepare=prepare, act=act, check_after_crash=check_after_crash, recover=recover, check_end=check_end)
     with capsys.disabled():
-        print(f"\ncrash points: catalogue refresh: {points}, each before and after")
-    assert points > 30
+        print(f"\ncrash points: a catalogue refresh: {points}")
+    page.hold("a catalogue refresh", points)
 
 
 def test_a_stage_that_the_server_has_lost_is_read_again_and_the_rest_is_taken(merchant, settings):

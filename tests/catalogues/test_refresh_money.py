@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pytest
+from django.test import Client
 
 from pricing import holds
 from pricing.models import HeldPrice, Listing, Offer
@@ -21,6 +22,23 @@ def euros(n, price=20, **said):
 def offers():
     rows = Offer.objects.order_by("wine_id").values_list("wine_id", "price_usd", "native_price", "native_currency")
     return [(wine_id, str(dollars), str(native), currency) for wine_id, dollars, native, currency in rows]
+
+
+@pytest.mark.parametrize(("tax", "said"), [("included", "with tax"), ("excluded", "without tax"), ("", None)])
+def test_whether_a_files_prices_have_tax_in_them_is_said_with_the_offer_on_the_wines_page(merchant, tax, said):
+    shelf(1)
+    taken(merchant, csv(row(1)), tax=tax)
+    assert Offer.objects.get().tax == tax
+    page = Client().get("/wines/wn_1").content.decode()
+    assert [words for words in ("with tax", "without tax") if f"<small>{words}</small>" in page] == [said] * bool(said)
+
+
+def test_a_merchant_that_says_later_what_its_files_mean_need_send_no_other_prices(merchant):
+    shelf(2)
+    taken(merchant, csv(row(1), row(2)))
+    taken(merchant, csv(row(1), row(2)), hours=24, tax="excluded")
+    assert set(Offer.objects.values_list("tax", flat=True)) == {"excluded"}
+    assert len(published()) == 2, "a price that is the same is no news"
 
 
 def test_a_price_in_euros_is_published_in_dollars_of_its_day(merchant):

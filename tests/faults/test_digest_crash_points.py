@@ -7,6 +7,7 @@ from django.db import connection
 from alerts.models import Digest, DigestWeek
 from jobs.models import LoggedMessage
 from tests.alerts.digest_cast import fell, make, watcher
+from tests.faults import page
 from tests.faults.crash import Points, sweep
 
 pytestmark = [
@@ -50,5 +51,5 @@ def test_a_week_dies_at_every_point(settings: pytest.FixtureRequest, capsys: pyt
         check_end=everybody_has_one,
     )
     with capsys.disabled():
-        print(f"\ncrash points: a week of digests: {points}, each before and after")
-    assert points > 20
+        print(f"\ncrash points: a week of digests: {points}")
+    page.hold("a week of digests", points)

@@ -10,6 +10,7 @@ from jobs.models import JobLock, JobRun
 from jobs.schedule import store
 from jobs.schedule.crashes import reap
 from jobs.schedule.run import Run
+from tests.faults import page
 from tests.faults.crash import Points, sweep
 from tests.jobs.schedule.conftest import (
     DAY,
@@ -77,5 +78,5 @@ def test_a_slot_dies_at_every_point(schedule: Any, capsys: pytest.CaptureFixture
         prepare=prepare, act=act, check_after_crash=one_row_and_its_lock, recover=recover, check_end=finished_once
     )
     with capsys.disabled():
-        print(f"\ncrash points: a scheduled slot: {points}, each before and after")
-    assert points > 20
+        print(f"\ncrash points: a scheduled slot: {points}")
+    page.hold("a scheduled slot", points)

@@ -28,6 +28,8 @@ def test_the_project_as_it_is_passes() -> None:
         ("HANDLER_TIME_LIMIT", timedelta(seconds=30), "jobs.E002"),
         ("LEDGER_RETENTION", timedelta(minutes=2), "jobs.E003"),
         ("DEAD_LETTER_RETENTION", timedelta(days=6), "jobs.E004"),
+        ("ALARM_WEBHOOK_SECRET", "whsec_not base64", "jobs.E019"),
+        ("ALARM_WARN_SHARE", 0.9, "jobs.E020"),
     ],
 )
 def test_settings_that_contradict_a_promise_are_refused(settings: Any, name: str, value: Any, check: str) -> None:

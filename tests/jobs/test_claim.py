@@ -85,16 +85,16 @@ def test_a_claim_touches_no_more_than_its_window_at_a_hundred_thousand_rows_with
             "company": queue.ALONE,
         }
         statement = getattr(queue, how)
+        cursor.execute("BEGIN")
+        cursor.execute(prepared.BY_INDEX)
         if generic:
             places = {name: f"${place}" for place, name in enumerate(parameters, start=1)}
             cursor.execute("PREPARE claim (bigint, int, bigint, text[], int, int, float, int) AS " + statement % places)
-            cursor.execute("BEGIN")
-            cursor.execute(prepared.BY_INDEX)
             statement = "EXECUTE claim (" + ", ".join(f"%({name})s" for name in parameters) + ")"
         cursor.execute("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) " + statement, parameters)
         plan = cursor.fetchone()[0][0]["Plan"]
+        cursor.execute("COMMIT")
         if generic:
-            cursor.execute("COMMIT")
             cursor.execute("DEALLOCATE claim")
     # The other months are empty and pruned when it runs; only what is full counts.
     full = {"jobs_delivery", f"jobs_message_{timezone.now():%Y_%m}"}

@@ -17,7 +17,7 @@ from jobs.apply import Application
 from jobs.frontier import Frontier
 from jobs.lanes import claim_from
 from jobs.messages import Message, NewMessage
-from jobs.models import Delivery, JobRun, ProcessedMessage, Subscription
+from jobs.models import Delivery, JobRun, PastDelivery, ProcessedMessage, Subscription
 from jobs.outbox import publish
 from jobs.subscriptions import load_routes
 from jobs.worker import drain
@@ -251,6 +251,14 @@ def test_retention_removes_what_is_past_its_time_and_nothing_else(send: Any, set
             cursor.execute(
                 "INSERT INTO processed_messages VALUES ('c', %s, %s)", [f"e{days}", now - timedelta(days=days)]
             )
+            PastDelivery.objects.create(
+                subscription_name="c",
+                event_id=f"e{days}",
+                settled_at=now - timedelta(days=days),
+                suppressed=False,
+                receive_count=2,
+                failures=[],
+            )
         for days in (1, 13, 15):
             cursor.execute(
                 "INSERT INTO jobs_deadletter (subscription_name, message_id, event_id, message_type, key, body,"
@@ -262,8 +270,12 @@ def test_retention_removes_what_is_past_its_time_and_nothing_else(send: Any, set
     for name in ("ledger-purge", "dead-letter-retention", "message-months"):
         call_command("run_job", name, stdout=StringIO(), stderr=StringIO())
     assert rows("SELECT event_id FROM processed_messages") == [("e6",)]
+    assert rows("SELECT event_id FROM jobs_past_delivery") == [("e6",)]
     assert rows("SELECT event_id FROM jobs_deadletter ORDER BY id") == [("d1",), ("d13",)]
-    assert JobRun.objects.get(job="ledger-purge").counts == {"ledger rows removed": 1}
+    assert JobRun.objects.get(job="ledger-purge").counts == {
+        "ledger rows removed": 1,
+        "retries removed": 1,
+    }
     assert JobRun.objects.get(job="dead-letter-retention").counts == {"dead letters removed": 1}
     assert f"jobs_message_{timezone.now():%Y_%m}" in {name for (name,) in rows("SELECT relname FROM pg_class")}
 

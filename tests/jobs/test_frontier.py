@@ -81,3 +81,21 @@ def test_no_more_partitions_of_a_subscription_are_held_at_once_than_its_limit() 
     following = frontier.take()
     assert following is not None
     assert following[0] == 1
+
+
+def test_what_was_learnt_of_a_server_is_not_believed_of_the_next_whose_ids_begin_lower() -> None:
+    """After a failover that lost commits: a mark from before would hide the new messages, for ever or out of order."""
+    frontier = Frontier()
+    for xmin, xmax in ((50, 60), (60, 80)):
+        frontier.learn(P, Look(seen=5, blocked=None, first=100, xmin=xmin, xmax=xmax), claimed=5)
+    assert frontier.mark(P) == 100
+    server = frontier.server
+    frontier.begin_anew()
+    assert frontier.mark(P) == 0
+    for xmin, xmax in ((60, 80), (80, 90)):  # a lane that had claimed from the old one says it only now
+        frontier.learn(P, Look(seen=5, blocked=None, first=100, xmin=xmin, xmax=xmax), claimed=5, server=server)
+    assert frontier.mark(P) == 0
+    for xmin, xmax in ((10, 20), (20, 30)):
+        look = Look(seen=5, blocked=None, first=7, xmin=xmin, xmax=xmax)
+        frontier.learn(P, look, claimed=5, server=frontier.server)
+    assert frontier.mark(P) == 7

@@ -176,6 +176,7 @@ def test_a_sixth_receive_is_a_dead_letter_and_never_a_run(send: Any) -> None:
     assert (letter.cause, letter.receive_count) == ("worker_crash", 5)
     silent = [failure["receive"] for failure in letter.failures if failure["error_class"] == "LeaseExpired"]
     assert silent == [1, 2, 3, 4, 5], "each attempt that ended in silence is in its history"
+    assert "worker" not in letter.failures[-1], "whoever finds it dead has not killed it"
 
 
 def test_a_suspect_is_claimed_alone_and_its_mates_are_not_held_up_for_good(send: Any) -> None:

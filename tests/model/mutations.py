@@ -20,6 +20,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from alerts import mail
 from jobs import failures, lanes, queue
 from jobs.apply import Application, first_of_each
+from jobs.dead_letters import redrive, store
 from jobs.errors import LeaseLostError
 from jobs.frontier import Frontier
 from jobs.messages import Message, NewMessage
@@ -28,6 +29,7 @@ from pricing import offers, rules
 from tests.model import redriving
 from tests.model import scenarios_around as around
 from tests.model import scenarios_claim as claims
+from tests.model import scenarios_redrive as redrives
 from tests.model import scenarios_settling as settling
 from tests.model.planting import ACKS, CLAIMS, Plant, edited, in_source, in_sql, instead
 
@@ -198,8 +200,8 @@ def _rescue_by_id(self: lanes.EffectLane) -> None:
             cursor.execute(sql, [ids])
 
 
-def _insert_after_commit(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) -> queue.Reached:
-    transaction.on_commit(lambda: insert(messages, delay=delay))
+def _insert_after_commit(messages: Sequence[NewMessage], **how: Any) -> queue.Reached:
+    transaction.on_commit(lambda: insert(messages, **how))
     return list
 
 
@@ -225,6 +227,31 @@ def _in_redrive(*edits: tuple[str, str]) -> Plant:
         patch.setattr(redriving, "REDRIVE", text)
 
     return plant
+
+
+# queue.redrive asks the ledger and sends only what is not in it; here it sends all, and what it sends is forgotten.
+KNOWN = """    WHERE NOT EXISTS (
+        SELECT FROM processed_messages p WHERE p.consumer_name = l.subscription_name AND p.event_id = l.event_id)
+"""
+FORGOTTEN = """forgotten AS (
+    DELETE FROM processed_messages p USING letter
+    WHERE (p.consumer_name, p.event_id) = (letter.subscription_name, letter.event_id)
+),
+anew AS ("""
+
+
+def _all(*plants: Plant) -> Plant:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        for one in plants:
+            one(patch)
+
+    return plant
+
+
+# A step that is two transactions: the first half is committed under way.
+SEND = "    sent, partitions = queue.redrive({id_: verdicts[id_].body for id_ in wanted})\n"
+COMMITTED = "    connection.connection.commit()\n"
+SAID_SENT = "    store.outcomes(run.pk, {id_: (Outcome.SENT.value, False) for id_ in wanted})\n"
 
 
 # --- The table ----------------------------------------------------------------------------------------------------
@@ -493,6 +520,63 @@ MUTATIONS = [
         _in_redrive(
             ("(subscription_id,", "(id, subscription_id,"), ("SELECT subscription_id,", "SELECT 1, subscription_id,")
         ),
+    ),
+    # The redrive that operators use, over queue.redrive
+    Mutation(
+        "operators' redrive clears the ledger",
+        "I3",
+        redrives.a_letter_whose_event_was_applied_meanwhile_changes_nothing,
+        _all(in_sql(KNOWN, "", "REDRIVE"), in_sql("anew AS (\n", f"{FORGOTTEN}\n", "REDRIVE")),
+    ),
+    Mutation(
+        "operators' redrive does not ask the ledger",
+        "I3",
+        redrives.a_letter_whose_event_was_applied_meanwhile_changes_nothing,
+        in_sql(KNOWN, "", "REDRIVE"),
+    ),
+    Mutation(
+        "operators' redrive keeps the old count",
+        "I7",
+        redrives.a_redriven_letter_has_all_its_receives_again,
+        _all(
+            in_sql("l.attributes, s.id", "l.attributes, l.receive_count, s.id", "REDRIVE"),
+            in_sql("letter.event_id,\n", "letter.event_id, letter.receive_count,\n", "REDRIVE"),
+            in_sql("event_id, key)\n    SELECT sub", "event_id, key, receive_count)\n    SELECT sub", "REDRIVE"),
+            in_sql("event_id, key\n    FROM routed", "event_id, key, receive_count\n    FROM routed", "REDRIVE"),
+        ),
+    ),
+    Mutation(
+        "letters that are decided are taken again",
+        "I7",
+        redrives.a_letter_is_decided_once_however_often_somebody_asks,
+        in_source(store, "lock_open", "_where(selection, OPEN)", "_where(selection)"),
+    ),
+    Mutation(
+        "redrive forgets what it has sent",
+        "I7",
+        redrives.a_letter_is_sent_once_however_many_steps_there_are,
+        in_source(redrive, "_send", "store.outcomes(run.pk, became)", "pass"),
+    ),
+    Mutation(
+        "two steps of a redrive at once",
+        "I7",
+        redrives.a_letter_is_sent_once_by_two_steps_at_once,
+        _all(
+            in_source(redrive, "step", "select_for_update(skip_locked=True).", ""),
+            in_source(store, "queued", " FOR NO KEY UPDATE", ""),
+        ),
+    ),
+    Mutation(
+        "redrive as two transactions, mark first",
+        "I1",
+        redrives.whoever_redrives_may_die_at_any_statement,
+        in_source(redrive, "_send", SEND, SAID_SENT + COMMITTED + SEND),
+    ),
+    Mutation(
+        "redrive as two transactions, delivery first",
+        "I7",
+        redrives.whoever_redrives_may_die_at_any_statement,
+        in_source(redrive, "_send", SEND, SEND + COMMITTED),
     ),
     # Around the queue
     Mutation(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pricing.sizes import size_words
 from winecellar.templatetags import cellar
 
 NOON = datetime(2026, 3, 14, 12, 0, tzinfo=UTC)
@@ -67,7 +68,7 @@ def test_a_part(value: str, written: str) -> None:
     ],
 )
 def test_a_size(millilitres: int, written: str) -> None:
-    assert cellar.bottle(millilitres).replace("\u00a0", " ") == written
+    assert size_words(millilitres).replace("\u00a0", " ") == written
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,23 @@ def test_what_is_wrong_is_said_with_its_line(content, words):
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize("way", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_that_was_damaged_anywhere_is_refused_or_read_and_never_an_error_of_ours(way):
+    """Found by fuzzing: each way to pack has its own exception."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", way) as archive:
+        archive.writestr("eurofxref.csv", HISTORY)
+    whole = buffer.getvalue()
+    refused = 0
+    for at in range(len(whole)):
+        damaged = whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
+        try:
+            ecb.read(damaged, today=TODAY)
+        except RatesError:
+            refused += 1
+    assert refused > 100
+
+
 def test_a_zip_that_unpacks_to_more_than_any_history_is_refused(monkeypatch):
     monkeypatch.setattr(ecb, "LARGEST_FILE", 1_000)
     with pytest.raises(RatesError, match="more than 1,000 bytes"):

@@ -87,6 +87,32 @@ def test_entering_and_changing_a_wine_in_the_admin_is_told(admin_client: Client)
     assert find(Query("figeac")).count == 1
 
 
+def test_pages_go_on_from_those_named_so_to_those_named_like_it_to_those_made_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pricing.search.PAGE_SIZE", 1)
+    names = {"1": ("Mont", "Q"), "2": ("A Mont", "Q"), "3": ("Montrose", "Q"), "4": ("Talbot", "Mont")}
+    for number, (name, producer) in names.items():
+        described(wine(number, name=name, producer=producer, region="R"))
+    price("20.00", of=Wine.objects.get(pk="wn_1"))
+    drain(["search-index"])
+    found, after = [], ""
+    for _ in names:
+        page = find(Query("mont"), after=after)
+        found += page.wine_ids
+        after = page.after
+    assert found == ["wn_1", "wn_2", "wn_3", "wn_4"], "what can be bought before what cannot, whatever its name"
+    assert after == ""
+
+
+@pytest.mark.parametrize("typed", ["montrse", "mntroze", "motnrsoe"])
+def test_one_slip_and_two_are_mended(typed: str) -> None:
+    described(wine())
+    drain(["search-index"])
+    found = find(Query(typed))
+    assert (found.meant, found.wine_ids) == ("montrose", ["wn_4417"])
+
+
 @pytest.mark.parametrize(("typed", "near"), [("montrse", "montrose"), ("kurg", "krug"), ("palmre", "palmer")])
 def test_a_slip_of_one_letter_or_two_that_changed_places_shares_a_part(typed: str, near: str) -> None:
     assert set(search_text.parts(typed)) & set(search_text.parts(near))

@@ -7,14 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from jobs.alarms import queue_rules as queue_alarms
 from jobs.alarms import rules as alarms
+from jobs.alarms.judges import product_judges
 from jobs.dead_letters.acts import ACTS
 from jobs.schedule.rules import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ["winecellar", "alerts", "pricing", "jobs"]
-# The only modules that speak SQL to the queue's tables.
-QUEUE_SQL = {"jobs/queue.py", "jobs/catalog.py", "jobs/dead_letters/store.py"}
+# The only modules that speak SQL to the queue's tables; the census only counts, the journey only reads.
+QUEUE_SQL = {
+    "jobs/queue.py",
+    "jobs/catalog.py",
+    "jobs/dead_letters/store.py",
+    "jobs/gauges/census.py",
+    "jobs/journey/store.py",
+}
 
 
 def modules() -> Iterator[Path]:
@@ -22,13 +30,19 @@ def modules() -> Iterator[Path]:
         yield from (path for path in (ROOT / folder).rglob("*.py") if "migrations" not in path.parts)
 
 
-def test_only_three_modules_speak_sql_to_the_queues_tables() -> None:
+def test_only_four_modules_speak_sql_to_the_queues_tables() -> None:
     speaks = re.compile(
         r"\b(INTO|FROM|UPDATE|JOIN|TABLE)\s+(jobs_(message|delivery|deadletter|subscription)|processed_messages)\b"
     )
     found = {str(path.relative_to(ROOT)) for path in modules() if speaks.search(path.read_text())}
     # The demo counts what happened, and changes nothing.
     assert found - {"winecellar/demo/standing.py"} == QUEUE_SQL
+
+
+def test_the_census_changes_nothing_of_the_queue() -> None:
+    text = (ROOT / "jobs/gauges/census.py").read_text()
+    changed = set(re.findall(r"(?:INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)", text)) - {"SET"}
+    assert changed == {"jobs_census", "jobs_minute", "jobs_occurrence", "jobs_sampler"}
 
 
 def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
@@ -41,11 +55,14 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        *(f"jobs/gauges/{name}.py" for name in ("buckets", "figures", "tally", "words", "chart")),
+        "jobs/alarms/queue_rules.py",
         *("jobs/words.py", "jobs/schedule/cron.py", "jobs/schedule/rules.py", "jobs/alarms/rules.py"),
         *(
             "jobs/breaker_rules.py",
             "jobs/mail/answers.py",
             "winecellar/mail_provider.py",
+            "winecellar/database_url.py",
             "winecellar/demo/mail_script.py",
         ),
         *("jobs/retry.py", "jobs/messages.py", "jobs/errors.py", "alerts/rules.py", "pricing/rules.py"),
@@ -59,7 +76,10 @@ def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
         *(f"pricing/catalogues/{name}.py" for name in ("columns", "delimited", "xml_rows", "google", "wine_searcher")),
         *(f"pricing/catalogues/{name}.py" for name in ("vivino", "sniff", "sales", "reading", "numbers", "prices")),
         *(f"pricing/catalogues/{name}.py" for name in ("availability", "interpret")),
+        "jobs/journey/lanes.py",
         *(f"jobs/dead_letters/{name}.py" for name in ("rules", "fingerprint", "selection", "schema_diff", "events")),
+        *(f"winecellar/purchases/{name}.py" for name in ("rules", "saga", "events", "facts", "money", "words")),
+        *("winecellar/payment_provider.py", "winecellar/demo/payments_script.py"),
         *("pricing/ecb.py", "pricing/exchange.py", "pricing/timeline.py", "pricing/chart.py"),
         *("pricing/daily.py", "pricing/folding.py", "pricing/search_text.py"),
     ],
@@ -86,8 +106,15 @@ def test_leases_are_never_made_with_a_frozen_clock() -> None:
 
 def test_every_alarm_has_a_paragraph_for_operators_and_every_outcome_its_meaning() -> None:
     text = (ROOT / "docs/schedule.md").read_text()
-    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS):
+    monitoring = (ROOT / "docs/monitoring.md").read_text()
+    for alarm in (*queue_alarms.QUEUE_ALARMS, *queue_alarms.SERVER_ALARMS):
+        assert f"`{alarm}`" in monitoring, alarm
+    products = [alarm for judge in product_judges() for alarm in judge.alarms]
+    for alarm in (*alarms.JOB_ALARMS, *alarms.PROCESS_ALARMS, *alarms.LETTER_ALARMS, *alarms.AWAY_ALARMS, *products):
         assert f"`{alarm}`" in text, alarm
+    for judge in product_judges():
+        for alarm in judge.alarms:
+            assert f"`{alarm}`" in (ROOT / f"docs/runbooks/{judge.runbook}.md").read_text(), alarm
     runbook = (ROOT / "docs/runbooks/dead-letters.md").read_text()
     for alarm in alarms.LETTER_ALARMS:
         assert f"`{alarm}`" in runbook, alarm

@@ -7,3 +7,6 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         from winecellar.accounts import checks  # noqa: F401  # registers them
+        from winecellar.accounts.journal import connect
+
+        connect()

@@ -15,7 +15,7 @@ from django.db import transaction
 from jobs.messages import NewMessage
 from jobs.outbox import publish
 from pricing.sealing import seal
-from winecellar.accounts.belongings import belongings
+from winecellar.accounts.belongings import belongings, books
 from winecellar.accounts.events import ADDRESS_CONFIRMED, SEND_ACCOUNT_EMAIL
 from winecellar.accounts.letters import Written
 from winecellar.accounts.models import AccountMail, User
@@ -83,7 +83,7 @@ def erase(*, user: User) -> None:
         if person.is_staff:
             raise EraseRefusedError("You look after this site. Have another operator take that from you first.")
         owned = belongings()
-        for belonging in owned:
+        for belonging in [*owned, *books()]:
             # In the order in which their other writers lock them, and before any is counted: what a worker adds to them
             # meanwhile is either seen below or never written.
             list(belonging.of(person).select_for_update(of=("self",)).order_by("pk").values_list("pk"))

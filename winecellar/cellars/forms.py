@@ -9,7 +9,7 @@ from django import forms
 from django.conf import settings
 
 from pricing.contract import CURRENCIES, LARGEST_PRICE
-from pricing.sizes import BOTTLE_ML
+from pricing.sizes import BOTTLE_ML, size_words
 from pricing.titles import EARLIEST_VINTAGE, LATEST_VINTAGE, UnclearVintageError, read_vintage
 from winecellar.cellars.files import lots
 from winecellar.cellars.models import Bottle, Cellar, Consumption
@@ -127,7 +127,7 @@ class BottleForm(forms.Form):
             options["initial"] = {**_initial(bottle), **options.get("initial", {})}
         super().__init__(*args, **options)
         sizes = sorted({*SIZES, bottle.size_ml} if bottle else SIZES)
-        self.fields["size_ml"].choices = [(size, f"{size / 1000:g} l") for size in sizes]  # type: ignore[attr-defined]
+        self.fields["size_ml"].choices = [(size, size_words(size)) for size in sizes]  # type: ignore[attr-defined]
         self.fields["colour"].choices = [("", "–"), *Bottle._meta.get_field("colour").choices]  # type: ignore
         if bottle is not None:
             self.fields["quantity"].least = 0  # type: ignore[attr-defined]

@@ -116,7 +116,7 @@ def _freeze(day: date, slot: datetime, now: datetime) -> None:
             fresh_since = slot - settings.VALUATION_OFFER_FRESH
             cursor.execute(FREEZE_PRICES, {"day": day, "slot": slot, "fresh_since": fresh_since})
             # A day that the statistics do not know looks like one row: the plan for that took a chunk half a minute.
-            cursor.execute("ANALYZE cellars_nightprice")
+            cursor.execute("SELECT jobs_analyze('{cellars_nightprice}')")
 
 
 # --- A chunk of cellars ----------------------------------------------------------------------------------------

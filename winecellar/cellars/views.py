@@ -9,6 +9,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
+from pricing.sizes import size_words
 from pricing.views import page_number
 from winecellar.cellars import selectors, services, words
 from winecellar.cellars.forms import CellarForm
@@ -60,7 +61,7 @@ def cellar_page(request: HttpRequest, cellar: Cellar) -> HttpResponse:
         "groups": {
             "Region": group(held, lambda row: row.wide_region or "not said", most=GROUPS),
             "Vintage": group(held, lambda row: row.vintage_words or "not said", most=GROUPS),
-            "Size": group(held, lambda row: f"{row.size_ml / 1000:g} l", most=GROUPS),
+            "Size": group(held, lambda row: size_words(row.size_ml), most=GROUPS),
         },
         **_worth(cellar, nights, asked(request, "days")),
     }
@@ -91,7 +92,7 @@ def _ready_words(row: Held, year: int) -> str:
 def _options(held: list[Held], name: str) -> list[tuple[str, str]]:
     """What a filter offers: value and label."""
     if name == "size":
-        return [(str(size), f"{size / 1000:g} l") for size in sorted({row.size_ml for row in held})]
+        return [(str(size), size_words(size)) for size in sorted({row.size_ml for row in held})]
     field = {"region": "wide_region", "vintage": "vintage_words"}.get(name, name)
     return [(value, value) for value in sorted({getattr(row, field) for row in held} - {""})]
 

@@ -26,6 +26,7 @@ from winecellar.demo.catalogue import Watch
 from winecellar.demo.cellar import add_cellar
 from winecellar.demo.history import PastPrice, past_prices
 from winecellar.demo.market import Listing
+from winecellar.demo.shop import add_stock
 
 HISTORY_SEED = 2016
 
@@ -57,6 +58,7 @@ def load_catalogue(*, now: datetime) -> Loaded:
         people, alerts = _add_people(now)
         collector = get_user_model().objects.get(email=catalogue.COLLECTOR.email)
         bottles = add_cellar(user_id=collector.pk, now=now)
+        add_stock(now=now)
     return Loaded(wines, merchants, offers, prices, people, alerts, bottles)
 
 

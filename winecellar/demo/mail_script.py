@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 KINDS = {"ok", "hang", "taken-hang", "drip", "reset", "taken-reset", "garbage", "brownout"}
@@ -44,14 +44,14 @@ class Behaviour:
 WELL = Behaviour()
 
 
-def read(text: str) -> list[Behaviour]:
+def read(text: str, kinds: Collection[str] = KINDS) -> list[Behaviour]:
     """The behaviours of a script such as `ok*3, 429:30, hang:8*2`. Raises ValueError in words."""
     behaviours: list[Behaviour] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         found = _PART.fullmatch(part)
-        if found is None or not (found[1].isdigit() or found[1] in KINDS):
+        if found is None or not (found[1].isdigit() or found[1] in kinds):
             raise ValueError(
-                f"{part!r} is no behaviour; there are {', '.join(sorted(KINDS))}, and statuses such as 503"
+                f"{part!r} is no behaviour; there are {', '.join(sorted(kinds))}, and statuses such as 503"
             )
         behaviours += [Behaviour(found[1], float(found[2]) if found[2] else None)] * int(found[3] or 1)
     return behaviours

@@ -9,11 +9,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
@@ -26,6 +28,8 @@ from winecellar.demo.credentials import fresh_keys
 from winecellar.demo.load import load_catalogue
 from winecellar.demo.standing import is_alive, waiting_deliveries
 from winecellar.demo.waiting import Waiting
+from winecellar.deployment.grants import make_roles
+from winecellar.deployment.roles import Role, name
 
 READY_SECONDS = 60.0
 MAIL_PORT = 8025  # if it is free
@@ -58,7 +62,12 @@ def start_site(
     mail_log = children.folder / "mail.jsonl"
     mail = _mail_sink(mail_log, children, waiting)
     say("Mail sink", f"an API on port {mail['api_port']}" if by_api else f"on port {mail['smtp_port']}")
+    secret = f"whsec_{secrets.token_hex(16)}"
+    payments = _payment_provider(f"{address}/payments/reports", secret, children, waiting)
+    say("Payments", f"a simulated provider on port {payments['port']}")
     environment = {
+        "PAYMENTS_URL": str(payments["url"]),
+        "PAYMENTS_WEBHOOK_SECRET": secret,
         "DJANGO_SETTINGS_MODULE": "winecellar.settings",
         "SITE_URL": address,
         "EMAIL_URL": f"resend://demo@{ports.HOST}:{mail['api_port']}/?tls=false"
@@ -70,11 +79,12 @@ def start_site(
         # Its market does in a minute what another does in a month.
         "ALERT_COOLDOWN_MINUTES": "0",
     }
-    web = children.start("web server", _gunicorn(port), environment)
-    worker = children.start("worker", ["manage.py", "run_worker"], environment)
+    for_web, for_work = {**environment, **_as(Role.WEB)}, {**environment, **_as(Role.WORKER)}
+    web = children.start("web server", _gunicorn(port), for_web)
+    worker = children.start("worker", ["manage.py", "run_worker"], for_work)
     before = store.now()
-    scheduler = children.start("scheduler", ["manage.py", "run_scheduler"], environment)
-    watchman = children.start("watchman", ["manage.py", "run_watchman"], environment)
+    scheduler = children.start("scheduler", ["manage.py", "run_scheduler"], for_work)
+    watchman = children.start("watchman", ["manage.py", "run_watchman"], for_work)
     _wait_for(web, lambda: _answers(port), waiting)
     say("Web server", f"on port {port}")
     _wait_for(worker, lambda: waiting_deliveries() == 0, waiting)
@@ -91,7 +101,7 @@ def _postgres(children: Children, waiting: Waiting, say: Callable[[str, str], No
     began = time.monotonic()
     started = children.start_postgres()
     took = f"{time.monotonic() - began:.1f} s"
-    if os.environ.get("DATABASE_URL"):
+    if not _is_ours():
         say("Postgres", "the one that DATABASE_URL names")
     else:
         say(f"Postgres {embedded.default().major}", f"started in {took}" if started else "was running")
@@ -99,6 +109,21 @@ def _postgres(children: Children, waiting: Waiting, say: Callable[[str, str], No
     began = time.monotonic()
     call_command("migrate", verbosity=0, interactive=False)
     say("Tables", f"up to date in {time.monotonic() - began:.1f} s")
+    if _is_ours():
+        make_roles(settings.DATABASE_ROLES)
+        say("Roles", "one for web, one for workers, and neither owns a table")
+
+
+def _is_ours() -> bool:
+    """Whether the server is the embedded one. What roles another server has is its owner's business."""
+    return not os.environ.get("DATABASE_URL")
+
+
+def _as(role: Role) -> dict[str, str]:
+    """What has a process connect as this role."""
+    if not _is_ours():
+        return {}
+    return {"DATABASE_URL": embedded.default().url(role=name(settings.DATABASE_ROLES, role))}
 
 
 def _catalogue(waiting: Waiting, say: Callable[[str, str], None]) -> None:
@@ -117,6 +142,17 @@ def _mail_sink(log: Path, children: Children, waiting: Waiting) -> dict[str, int
     sink = children.start("mail sink", command)
     _wait_for(sink, lambda: sink.log.read_bytes().endswith(b"}\n"), waiting)
     listening: dict[str, int] = json.loads(sink.log.read_text().splitlines()[-1])
+    return listening
+
+
+def _payment_provider(report_to: str, secret: str, children: Children, waiting: Waiting) -> dict[str, object]:
+    """Start it; its port, and its address as PAYMENTS_URL."""
+    log = children.folder / "money.jsonl"
+    log.unlink(missing_ok=True)
+    command = ["-m", "winecellar.demo.payments_api", "--log", str(log), "--report-to", report_to, "--secret", secret]
+    provider = children.start("payment provider", command)
+    _wait_for(provider, lambda: provider.log.read_bytes().endswith(b"}\n"), waiting)
+    listening: dict[str, object] = json.loads(provider.log.read_text().splitlines()[-1])
     return listening
 
 

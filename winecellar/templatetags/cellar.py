@@ -10,10 +10,11 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from pricing.sizes import size_words
+
 register = template.Library()
 
 NO_BREAK = "\u00a0"
-SIZES_ML = {375: "Half bottle", 1_500: "Magnum", 3_000: "Double magnum", 6_000: "Imperial"}
 
 
 @register.filter
@@ -72,13 +73,7 @@ def percent(value: Decimal) -> str:
     return f"{whole}{NO_BREAK}%" if whole or not value else f"under 1{NO_BREAK}%"
 
 
-@register.filter
-def bottle(millilitres: int) -> str:
-    """“75 cl”, “Magnum, 1.5 l”."""
-    litres = Decimal(millilitres) / 1_000
-    size = f"{litres.normalize():f}{NO_BREAK}l" if litres >= 1 else f"{(litres * 100).normalize():f}{NO_BREAK}cl"
-    name = SIZES_ML.get(millilitres)
-    return f"{name}, {size}" if name else size
+register.filter("bottle", size_words)
 
 
 @register.filter

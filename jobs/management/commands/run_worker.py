@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.gauges.reporter import tell_counts
 from jobs.subscriptions import load_routes
 from jobs.supervisor import Heartbeat, Supervisor
 from jobs.worker import Worker, drain
@@ -32,6 +33,7 @@ class Command(BaseCommand):
             raise CommandError(f"No such subscription: {', '.join(unknown)}. There are: {', '.join(load_routes())}.")
         if until_empty:
             self.stdout.write(f"{drain(subscriptions or None, seconds=24 * 3600)} deliveries settled")
+            tell_counts()
         elif unsupervised or heartbeat_fd is not None:
             sys.exit(Worker(subscriptions or None, Heartbeat(heartbeat_fd)).run())
         else:

@@ -5,8 +5,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from jobs import breaker, catalog, control, queue
+from jobs import breaker, catalog, control
+from jobs.gauges.reading import subscriptions
 from jobs.models import Breaker, Subscription
+from jobs.schedule import store
 
 LIMITS = ("batch", "concurrency", "rate_per_second")
 
@@ -65,14 +67,14 @@ class Command(BaseCommand):
                 self.stdout.write(f"{queued} messages queued")
 
     def _show(self) -> None:
-        depths = {depth.subscription: depth for depth in queue.depths()}
+        gauges = {gauge.name: gauge for gauge in subscriptions(store.now())}
         for s in Subscription.objects.order_by("name"):
-            depth = depths[s.name]
-            age = f"oldest {(timezone.now() - depth.oldest).total_seconds():.0f} s" if depth.oldest else "empty"
+            gauge = gauges[s.name]
+            age = f"oldest {gauge.age.total_seconds():.0f} s" if gauge.depth else "empty"
             limits = ", ".join(f"{field} {value}" for field in LIMITS if (value := getattr(s, field)) is not None)
             self.stdout.write(
-                f"{s.name:<24}{'paused' if s.paused_at else 'active':<8}{depth.waiting:>9} waiting  "
-                f"{depth.in_flight:>6} in flight  {age:<16}{s.partitions:>4} partitions  {limits}"
+                f"{s.name:<24}{'paused' if s.paused_at else 'active':<8}{gauge.depth:>9} waiting  "
+                f"{gauge.total('in_flight'):>6} in flight  {age:<16}{s.partitions:>4} partitions  {limits}"
             )
 
         for b in Breaker.objects.filter(opened_at__isnull=False):

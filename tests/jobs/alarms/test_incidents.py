@@ -8,7 +8,7 @@ import pytest
 from django.core import mail
 from django.db import connection
 
-from jobs.alarms import evaluation, facts, incidents
+from jobs.alarms import evaluation, facts, incidents, notices
 from jobs.alarms.rules import Condition, Severity
 from jobs.alarms.watchman import Watchman
 from jobs.errors import PermanentError
@@ -154,7 +154,7 @@ def test_a_flapping_condition_is_one_incident_and_one_mail(schedule: Any, settin
     for minute in range(20):
         now = T + minute * MINUTE
         incidents.record([AWAY] if minute % 3 else [], judged=judged, now=now, opens_after={}, closes_after=5 * MINUTE)
-        evaluation.tell(now)
+        notices.tell(now)
     assert Incident.objects.count() == 1
     (message,) = mail.outbox
     assert message.subject == "Page: scheduler-silent, scheduler"
@@ -168,17 +168,17 @@ def test_a_mail_that_cannot_be_sent_is_tried_again_a_minute_later_under_the_same
 ) -> None:
     settings.ALARM_MAIL_TO = ["ops@winecellar.example"]
     incidents.record([AWAY], judged=[AWAY.alarm], now=T, opens_after={}, closes_after=5 * MINUTE)
-    real = evaluation.mail.compose
+    real = notices.mail.compose
 
-    def broken(incident: Incident) -> Any:
+    def broken(incident: Incident, turn: str) -> Any:
         raise OSError("no mail server")
 
-    monkeypatch.setattr(evaluation.mail, "compose", broken)
-    assert evaluation.tell(T) == 0
-    monkeypatch.setattr(evaluation.mail, "compose", real)
-    assert evaluation.tell(T + MINUTE / 2) == 0, "another may be at it"
-    assert evaluation.tell(T + 2 * MINUTE) == 1
-    assert evaluation.tell(T + 9 * MINUTE) == 0
+    monkeypatch.setattr(notices.mail, "compose", broken)
+    assert notices.tell(T) == 0
+    monkeypatch.setattr(notices.mail, "compose", real)
+    assert notices.tell(T + MINUTE / 2) == 0, "another may be at it"
+    assert notices.tell(T + 2 * MINUTE) == 1
+    assert notices.tell(T + 9 * MINUTE) == 0
     assert len(mail.outbox) == 1
 
 

@@ -14,6 +14,9 @@ from django.utils import timezone
 from jobs.alarms.mail import compose
 from jobs.dead_letters.acts import ACTS
 from jobs.models import AuditEntry, DeadLetter, Incident, Redrive
+from pricing import raw_bodies
+from pricing.raw_bodies import Received
+from tests.cast import merchant
 from tests.jobs.dead_letters.conftest import Staff, letter
 from winecellar.accounts.models import User
 
@@ -61,7 +64,9 @@ def test_a_case_file_shows_reason_schema_diff_journey_attempts_and_siblings(staf
     letter(3, dead_lettered_at=timezone.now() - timedelta(hours=3))
     page = text(staff(), f"/admin/jobs/deadletter/{one.pk}/change/")
     assert "new_price_usd required" in page
-    assert re.search(r"<th scope=\"row\">new_price_usd</th><td>[^<]+</td><td>–</td><td>missing</td>", page)
+    assert re.search(
+        r"<th scope=\"row\">new_price_usd</th><td[^>]*>[^<]+</td><td[^>]*>–</td><td[^>]*>missing</td>", page
+    )
     assert "&#x27;USD &#x27;" in page, "with quotes, so that the space is seen"
     assert "host:1" in page
     assert "within 20 minutes: 2 wait<" in page, "it and its sibling, and not the one of three hours ago"
@@ -161,6 +166,47 @@ def test_all_like_this_is_confirmed_with_the_true_count_and_takes_nothing_that_c
     assert DeadLetter.objects.filter(decision="discard").count() == 3
     late.refresh_from_db()
     assert late.decision == ""
+
+
+def test_more_than_one_decision_takes_goes_on_in_portions_with_what_was_typed(staff: Staff, settings: Any) -> None:
+    settings.DECISION_MOST = 2
+    letters = [letter(n) for n in range(5)]
+    client = staff("discard")
+    answer = decide(client, "discard", fingerprint=letters[0].fingerprint)
+    page = answer.content.decode()
+    assert "Discard: 2 letters." in page
+    assert "3 are left" in page
+    assert "the adapter is mended</textarea>" in page
+    late = letter(8)
+    rest = answer.redirect_chain[-1][0]
+    assert client.get(rest).status_code == 200, "it can be opened again later"
+    for expected in (4, 5):
+        hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', client.get(rest).content.decode()))
+        answer = decide(client, "discard", **{name: hidden[name] for name in ("fingerprint", "up_to", "after")})
+        rest = answer.redirect_chain[-1][0]
+        assert DeadLetter.objects.filter(decision="discard").count() == expected
+    assert "are left" not in answer.content.decode()
+    late.refresh_from_db()
+    assert late.decision == "", "it came after the first page was opened"
+    acts = AuditEntry.objects.filter(letter_ids__overlap=[one.pk for one in letters], action="discard")
+    assert sorted(len(act.letter_ids) for act in acts) == [1, 2, 2], "each portion is on the log"
+
+
+def test_a_raw_body_is_shown_masked_to_those_who_may_view_raw_bodies(staff: Staff) -> None:
+    received = Received("price-changes", {}, b'{"price": 154.0, "api_key": "s3cret-of-theirs"}')
+    attributes = raw_bodies.keep(merchant=merchant(), received=received, now=timezone.now())()
+    address = f"/admin/jobs/deadletter/{letter(attributes=attributes).pk}/change/"
+    client = staff()
+    page = text(client, address)
+    assert "154.0" not in page
+    assert "It is shown to those who may view raw bodies." in page
+    assert "/rawbody/" not in page, "no link that would be refused"
+    User.objects.get().user_permissions.add(Permission.objects.get(codename="view_rawbody"))
+    page = text(client, address)
+    assert "154.0" in page
+    assert "s3cret-of-theirs" not in page
+    [link] = re.findall(r'href="([^"]+/rawbody/[^"]+)"', page)
+    assert client.get(link).status_code == 200
 
 
 def test_everything_at_once_is_refused(staff: Staff) -> None:

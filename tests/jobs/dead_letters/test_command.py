@@ -53,6 +53,16 @@ def test_an_act_by_command_is_on_the_audit_log_like_any_other() -> None:
     assert run_json("reopen", "--ids", str(one.pk), *BY)["letters"] == 1
 
 
+def test_a_command_goes_on_until_all_are_done_in_portions(settings: Any) -> None:
+    settings.DECISION_MOST = 2
+    first = [letter(n) for n in range(5)]
+    assert run_json("comment", "--origin", "mch_082", *BY)["letters"] == 5
+    assert run_json("discard", "--origin", "mch_082", *BY)["letters"] == 5
+    for action in ("comment", "discard"):
+        acts = AuditEntry.objects.filter(action=action, letter_ids__overlap=[one.pk for one in first])
+        assert sorted(len(act.letter_ids) for act in acts) == [1, 2, 2]
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -18,7 +18,7 @@ from tests.jobs.schedule import under_test
 
 T = datetime(2026, 3, 14, 2, 0, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-TABLES = ("jobs_incident", "jobs_lock", "jobs_run", "jobs_process", "jobs_job")
+TABLES = ("jobs_notice", "jobs_incident", "jobs_lock", "jobs_run", "jobs_process", "jobs_job")
 
 
 class Inline:

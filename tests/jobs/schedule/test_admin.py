@@ -92,7 +92,7 @@ def test_an_incident_is_acknowledged_once(charlie: Client) -> None:
     incident = Incident.objects.get()
     assert "No scheduler runs." in charlie.get("/admin/jobs/incident/?state=open").content.decode()
     assert (
-        "docs/schedule.md, “scheduler-silent”"
+        "docs/runbooks/scheduler-dead.md</a>, “scheduler-silent”"
         in charlie.get(f"/admin/jobs/incident/{incident.pk}/change/").content.decode()
     )
     assert "acknowledged." in act(charlie, "incident", "acknowledge", incident.pk)

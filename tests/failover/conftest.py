@@ -1,0 +1,3 @@
+from tests.processes.conftest import processes
+
+__all__ = ["processes"]

@@ -1,0 +1,77 @@
+"""Workers on three hosts; one is cut off with a batch in its hands, and comes back."""
+
+import signal
+import socket
+from typing import Any
+
+import pytest
+
+from jobs.messages import NewMessage, dumps
+from jobs.queue import INSERT_MESSAGES
+from tests.hosts.network import DATABASE_ADDRESS, Network
+from tests.processes.cluster import Sandbox
+from tests.processes.conftest import Processes, wait_until
+
+pytestmark = pytest.mark.processes
+EVENTS, KEYS = 400, 24
+CUT_OFF = 2
+
+
+def publish(database: Sandbox, first: int, count: int, **body: Any) -> list[str]:
+    messages = [
+        NewMessage("thing.happened", f"wine {number % KEYS}", {"seq": number, **body})
+        for number in range(first, first + count)
+    ]
+    database.execute(INSERT_MESSAGES, {"messages": dumps([message.as_row() for message in messages]), "delay": 0})
+    return [message.event_id for message in messages]
+
+
+def sessions_of(database: Sandbox, host: int) -> list[int]:
+    """The server's processes for workers of this host that are in the middle of a transaction."""
+    found = database.execute(
+        "SELECT pid FROM pg_stat_activity WHERE client_addr = %s AND xact_start IS NOT NULL", [f"10.77.0.{10 + host}"]
+    )
+    return [pid for (pid,) in found]
+
+
+def reaches(network: Network, host: int) -> bool:
+    """Whether a new connection from there gets to the database."""
+    with network.on(host):
+        try:
+            socket.create_connection((DATABASE_ADDRESS, 5432), timeout=0.5).close()
+        except OSError:
+            return False
+    return True
+
+
+def test_a_host_that_is_cut_off_in_the_middle_of_a_batch_doubles_nothing_and_holds_nobody_up(
+    network: Network, database: Sandbox, environment: dict[str, Any], processes: Processes
+) -> None:
+    database.execute("DELETE FROM jobs_delivery")  # of tests before
+    workers = {}
+    for host in network.hosts:
+        with network.on(host):
+            workers[host] = processes.worker("strict", QUEUE_FAULTS="1", **environment)
+    published = publish(database, 0, EVENTS, fault="slow")
+    wait_until(lambda: sessions_of(database, CUT_OFF), what="the host has a batch in its hands")
+    assert reaches(network, CUT_OFF)
+    network.cut(CUT_OFF)
+    assert not reaches(network, CUT_OFF)
+
+    wait_until(lambda: len(database.effects()) >= EVENTS, seconds=60, what="the other hosts do all of the work")
+    assert sorted(database.effects()) == sorted(published), "each effect once, none lost"
+    assert workers[CUT_OFF].poll() is None
+
+    network.heal(CUT_OFF)
+    for host in set(network.hosts) - {CUT_OFF}:
+        workers[host].send_signal(signal.SIGTERM)
+        assert workers[host].wait(timeout=30) == 0
+    published += publish(database, EVENTS, KEYS)
+    wait_until(lambda: len(database.effects()) >= len(published), seconds=60, what="the healed host works alone")
+    assert sorted(database.effects()) == sorted(published)
+
+    for key in range(KEYS):
+        in_order = database.execute("SELECT seq FROM test_effect WHERE key = %s ORDER BY id", [f"wine {key}"])
+        assert in_order == sorted(in_order), f"wine {key}"
+    assert database.execute("SELECT count(*) FROM jobs_deadletter") == [(0,)]
+    assert database.execute("SELECT max(receive_count) <= 3 FROM test_effect") == [(True,)]

@@ -1,0 +1,5 @@
+"""What a domain says that knows nothing of its events."""
+
+from jobs.journey.hooks import Journeys
+
+JOURNEYS = Journeys()

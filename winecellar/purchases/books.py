@@ -1,0 +1,177 @@
+"""The one writer of purchases under way: outcomes in, and in the caller's transaction state, bottles, money, log, mails
+and the next commands, as rules.py decides.
+
+Guarantee: a purchase's state, the stock and what is asked for next change together or not at all; the same outcome
+twice changes nothing more. Locks the purchases in id order, then their stock in id order. Called by the handlers, the
+minute's job and the services; never while a provider is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+import structlog
+from django.conf import settings
+from django.db.models import QuerySet
+
+from jobs.messages import NewMessage
+from jobs.outbox import publish
+from winecellar.purchases.events import SEND_PURCHASE_EMAIL
+from winecellar.purchases.facts import Seen
+from winecellar.purchases.models import Entry, Money, Purchase, PurchaseMail, StockItem
+from winecellar.purchases.rules import Bottles, Event, Mails, Next, State, decide
+
+log = structlog.get_logger(__name__)
+MAILS = {
+    Mails.NONE: (),
+    Mails.SALE: (PurchaseMail.Kind.BOUGHT, PurchaseMail.Kind.SOLD),
+    Mails.REFUND: (PurchaseMail.Kind.REFUNDED,),
+}
+# From here on no bottles move but on a person's word.
+_SETTLED = {State.NOTIFYING, State.COMPLETED, State.REFUNDING, State.REFUNDED, State.REFUND_UNCLEAR, State.RESOLVED}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`seen`: what the provider said, where it was asked. `says`: for the log. `by`: the person who decided."""
+
+    purchase_id: int
+    event: Event
+    seen: Seen | None = None
+    says: str = ""
+    by: str = ""
+
+
+def locked(purchases: QuerySet[Purchase], *, most: int | None = None, skip: bool = False) -> list[Purchase]:
+    """In the order in which everybody locks them."""
+    return list(purchases.select_for_update(no_key=True, of=("self",), skip_locked=skip).order_by("pk")[:most])
+
+
+def command(purchase_id: int, name: str) -> NewMessage:
+    return NewMessage(name, f"purchase:{purchase_id}", {"purchase_id": purchase_id})
+
+
+def apply(outcomes: Sequence[Outcome], *, now: datetime) -> None:
+    """Write what follows. Raises RefusedError (and changes nothing) for what a person cannot have done now."""
+    if not outcomes:
+        return
+    purchases = {row.pk: row for row in locked(Purchase.objects.filter(pk__in={each.purchase_id for each in outcomes}))}
+    items = _stock(purchases.values())
+    changes = _Changes(now)
+    for outcome in outcomes:
+        purchase = purchases[outcome.purchase_id]
+        item = items.get(purchase.item_id)
+        there = item is not None and item.free >= purchase.quantity
+        follows = decide(State(purchase.state), outcome.event, there=there)
+        changes.note(purchase, outcome, follows)
+        if item is not None:
+            _move(item, purchase.quantity, follows.bottles)
+        purchase.state = follows.state
+    changes.write(purchases.values(), items.values())
+
+
+def _stock(purchases: Iterable[Purchase]) -> dict[int, StockItem]:
+    wanted = {row.item_id for row in purchases if row.state not in _SETTLED}
+    if not wanted:
+        return {}
+    return {
+        row.pk: row for row in StockItem.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
+    }
+
+
+def _move(item: StockItem, quantity: int, bottles: Bottles) -> None:
+    if bottles in (Bottles.RELEASE, Bottles.SELL):
+        item.reserved -= quantity
+    if bottles in (Bottles.SELL, Bottles.TAKE):
+        item.on_hand -= quantity
+
+
+class _Changes:
+    """What one transaction writes, gathered so that each table is written once."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.entries: list[Entry] = []
+        self.money: list[Money] = []
+        self.mails: list[PurchaseMail] = []
+        self.commands: list[NewMessage] = []
+        self.later: list[NewMessage] = []
+        self.moved = False
+
+    def note(self, purchase: Purchase, outcome: Outcome, follows: Next) -> None:
+        changed = follows.state != purchase.state
+        if outcome.event is Event.NO_ANSWER:
+            kind = Entry.Kind.LOST
+        else:
+            kind = Entry.Kind.CHANGED if changed else Entry.Kind.ANSWERED
+        self.entries.append(
+            Entry(
+                purchase=purchase,
+                kind=kind,
+                event=outcome.event.value,
+                came_from=purchase.state if changed else "",
+                state=follows.state,
+                says=outcome.says,
+                by=outcome.by,
+                at=self.now,
+            )
+        )
+        if changed:
+            log.info("purchase.changed", purchase=purchase.pk, by=outcome.event.value, state=follows.state.value)
+            purchase.changed_at = self.now
+        if outcome.seen is not None:
+            purchase.asked_at = None
+            purchase.intent_id = outcome.seen.intent_id or purchase.intent_id
+            purchase.reason = (outcome.seen.reason or purchase.reason)[:200]
+            self._note_money(purchase, outcome.seen)
+        self.moved = self.moved or follows.bottles is not Bottles.KEEP
+        self.mails += [PurchaseMail(purchase=purchase, kind=kind, created_at=self.now) for kind in MAILS[follows.mails]]
+        if follows.command:
+            (self.later if follows.later else self.commands).append(command(purchase.pk, follows.command))
+
+    def _note_money(self, purchase: Purchase, seen: Seen) -> None:
+        def moved(kind: Money.Kind, provider_id: str, amount: Decimal, fee: Decimal | None = None) -> None:
+            row = Money(
+                purchase=purchase,
+                kind=kind,
+                provider_id=provider_id,
+                amount=amount,
+                currency=seen.currency,
+                fee=fee,
+                at=self.now,
+            )
+            self.money.append(row)
+
+        if seen.taken:
+            moved(Money.Kind.CHARGE, seen.intent_id, seen.taken, seen.fee)
+        for refund in seen.refunds:
+            if refund.state == "made":
+                moved(Money.Kind.REFUND, refund.refund_id, refund.amount)
+            elif refund.state == "failed" and self._was_made(purchase, refund.refund_id):
+                moved(Money.Kind.RETURNED, refund.refund_id, refund.amount)
+
+    @staticmethod
+    def _was_made(purchase: Purchase, refund_id: str) -> bool:
+        return Money.objects.filter(purchase=purchase, kind=Money.Kind.REFUND, provider_id=refund_id).exists()
+
+    def write(self, purchases: Iterable[Purchase], items: Iterable[StockItem]) -> None:
+        rows = list(purchases)
+        Purchase.objects.bulk_update(rows, ["state", "changed_at", "asked_at", "intent_id", "reason"])
+        if self.moved:
+            StockItem.objects.bulk_update(list(items), ["on_hand", "reserved"])
+        Entry.objects.bulk_create(self.entries)
+        Money.objects.bulk_create(self.money, ignore_conflicts=True)  # known already: told twice
+        if self.mails:
+            # Those that there are already come back with their numbers; what was sent is not sent again (mail.py).
+            PurchaseMail.objects.bulk_create(
+                self.mails, update_conflicts=True, unique_fields=["purchase", "kind"], update_fields=["kind"]
+            )
+        self.commands += [
+            NewMessage(SEND_PURCHASE_EMAIL, f"purchase:{mail.purchase_id}", {"purchase_mail_id": mail.pk})
+            for mail in self.mails
+        ]
+        publish(self.commands)
+        publish(self.later, delay=settings.PAYMENT_ASK_AGAIN)
