@@ -5,10 +5,13 @@ carried out and its answer is lost: the connection breaks, the process lives on 
 what is left, lets the work be done again, and checks the end; it stops at the first child that meets no point.
 
 To die after one point is to die before the next, for nothing is between them but the memory of who dies. So "before"
-is tried at the first point alone, and "after" at each.
+is tried at the first point alone, and "after" at each. And what only reads leaves nothing behind: to die, or to lose
+the server, around it is to do so after the point before it. So of the reads that the ORM makes the first of a row is
+tried, and the others are counted.
 """
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +31,10 @@ def ways(number: int) -> tuple[str, ...]:
     return WAYS if number == 1 else WAYS[1:]
 
 
+# What Django's ORM sends for a read, and nothing else: no lock, no function of ours, no statement within.
+A_READ = re.compile(r'SELECT (?:DISTINCT )?(?:"|1 AS|\(1\) AS|COUNT\()(?!.*\bFOR (?:NO KEY )?UPDATE\b)', re.DOTALL)
+
+
 class Points:
     """Counts points in the child, and ends it, or its connection, at the chosen one. `met`: it was there."""
 
@@ -36,6 +43,7 @@ class Points:
         self.when = when
         self.seen = 0
         self.met = False
+        self.reads: list[bool] = []  # of each point: whether it is a read of the ORM's
 
     def reach(self, when: str) -> None:
         if when == "before":
@@ -43,8 +51,9 @@ class Points:
         if self.seen == self.number and self.when == when:
             os._exit(CRASHED)
 
-    def around(self, call: Callable[[], Any], lose: Callable[[], Any] | None = None) -> Any:
+    def around(self, call: Callable[[], Any], lose: Callable[[], Any] | None = None, sql: object = "") -> Any:
         """`lose`: how its answer is lost, where that is to be."""
+        self.reads.append(isinstance(sql, str) and bool(A_READ.match(sql)))
         self.reach("before")
         point = self.seen
         result = call()
@@ -71,7 +80,7 @@ def counted(points: Points) -> Iterator[None]:
         return points.around(lambda: commit(self))
 
     def statement(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        return points.around(lambda: execute(sql, params, many, context))
+        return points.around(lambda: execute(sql, params, many, context), sql=sql)
 
     BaseDatabaseWrapper._commit = counted_commit  # type: ignore[method-assign]
     try:
@@ -79,6 +88,11 @@ def counted(points: Points) -> Iterator[None]:
             yield
     finally:
         BaseDatabaseWrapper._commit = commit  # type: ignore[method-assign]
+
+
+def to_try(reads: list[bool]) -> list[int]:
+    """The numbers of the points at which a run may end as no other does: all but a read that follows a read."""
+    return [n for n, is_read in enumerate(reads, start=1) if not (is_read and n > 1 and reads[n - 2])]
 
 
 def run_child(act: Callable[[Points], None], number: int, when: str) -> int:

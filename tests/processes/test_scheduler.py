@@ -120,8 +120,8 @@ def test_a_run_stopped_within_a_chunk_loses_its_session_and_the_lock(schedule: A
     sleeper = processes.start("manage.py", "run_job", JOB, SCHEDULE_ACT="stop-in-chunk", SCHEDULE_TTL="2", **UNDER_TEST)
     wait_until(lambda: "(in a chunk)" in processes.log(sleeper), what="it is within a chunk")
     wait_until(lambda: Path(f"/proc/{sleeper.pid}/stat").read_text().split(")")[1].split()[0] == "T", what="stopped")
-    start(processes, SCHEDULE_TTL="2")
-    wait_until(lambda: run().outcome == "ran", what="a scheduler took over")
+    start(processes, SCHEDULE_TTL="10")  # its own lock must live on a busy machine too
+    wait_until(lambda: run().outcome == "ran", seconds=60, what="a scheduler took over")
     sleeper.send_signal(signal.SIGCONT)
     sleeper.wait(timeout=30)
     assert len(chunks()) == 1, "what the sleeper had written in its chunk is gone"
@@ -136,7 +136,7 @@ def test_a_run_whose_process_dies_is_tried_again_at_once(schedule: Any, processe
 
 
 def test_a_run_past_its_time_limit_is_ended_and_has_failed(schedule: Any, processes: Processes) -> None:
-    scheduler = start(processes, SCHEDULE_ACT="hang", SCHEDULE_LIMIT="1")
+    scheduler = start(processes, SCHEDULE_ACT="hang", SCHEDULE_LIMIT="1", SCHEDULE_TTL="30")
     ask(schedule)
     wait_until(lambda: run().ended_at, what="it is ended")
     assert (run().outcome, run().error_class) == ("failed", "TimeLimitError")
