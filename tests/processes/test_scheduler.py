@@ -136,7 +136,7 @@ def test_a_run_whose_process_dies_is_tried_again_at_once(schedule: Any, processe
 
 
 def test_a_run_past_its_time_limit_is_ended_and_has_failed(schedule: Any, processes: Processes) -> None:
-    scheduler = start(processes, SCHEDULE_ACT="hang", SCHEDULE_LIMIT="1", SCHEDULE_TTL="30")
+    scheduler = start(processes, SCHEDULE_ACT="hang", SCHEDULE_LIMIT="1")
     ask(schedule)
     wait_until(lambda: run().ended_at, what="it is ended")
     assert (run().outcome, run().error_class) == ("failed", "TimeLimitError")
