@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.db import Error, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from jobs.gauges import export
 from jobs.gauges.reading import read
 from jobs.schedule import store
+from winecellar.deployment.applied import difference
 
 Answer = Callable[[HttpRequest], HttpResponse]
 PLAIN = "text/plain; charset=utf-8"
@@ -53,8 +53,7 @@ class _Migrated:
 
     def __call__(self) -> bool:
         if not self.known:
-            executor = MigrationExecutor(connection)
-            self.known = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+            self.known = not difference().missing
         return self.known
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.mail.backends.base import BaseEmailBackend
 from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
@@ -25,7 +24,7 @@ from pricing.events import PRICE_CHANGED
 from pricing.keys import create_key
 from pricing.models import FeedAnswer, FeedKey, FeedRate, Offer, PriceHistory
 from tests.cast import alert, merchant, price, wine
-from tests.faults import page
+from tests.faults import mail_server, page
 from tests.faults.crash import Points, sweep
 
 pytestmark = [
@@ -34,40 +33,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 
-current_points: Points | None = None
-mails_file: Path | None = None
-
-
-class WritingBackend(BaseEmailBackend):
-    """A mail server that remembers across processes what it accepted: one line per mail. Each call is a crash point."""
-
-    def send_messages(self, messages: Any) -> int:
-        def accept() -> int:
-            assert mails_file is not None
-            with mails_file.open("a") as accepted:
-                accepted.writelines(f"{message.extra_headers['Message-ID']}\n" for message in messages)
-            return len(messages)
-
-        return int(current_points.around(accept)) if current_points else accept()
-
 
 @pytest.fixture(autouse=True)
 def _mail(tmp_path: Path, settings: Any) -> Iterator[None]:
-    global mails_file
-    settings.EMAIL_BACKEND = "tests.faults.test_crash_points.WritingBackend"
-    mails_file = tmp_path / "accepted"
+    settings.EMAIL_BACKEND = mail_server.BACKEND
+    mail_server.begin(tmp_path / "accepted")
     yield
-    mails_file = None
-
-
-def accepted_mails() -> list[str]:
-    assert mails_file is not None
-    return mails_file.read_text().splitlines() if mails_file.exists() else []
+    mail_server.begin(None)
 
 
 def wipe() -> None:
-    assert mails_file is not None
-    mails_file.unlink(missing_ok=True)
+    mail_server.forget()
     for model in (Notification, Decision, Alert, PriceHistory, Offer, FeedAnswer, FeedKey, FeedRate, DeadLetter):
         model.objects.all().delete()
     with connection.cursor() as cursor:
@@ -92,8 +68,7 @@ def drain_all() -> None:
 
 def drained(*names: str) -> Any:
     def act(points: Points) -> None:
-        global current_points
-        current_points = points
+        mail_server.points = points
         drain(names)
 
     return act
@@ -205,7 +180,7 @@ def test_alert_matching_dies_at_every_point(capsys: pytest.CaptureFixture[str]) 
     def check_end(where: str) -> None:
         whole()
         assert Notification.objects.filter(state="sent").count() == 2, where
-        assert len(accepted_mails()) == len(set(accepted_mails())) == 2, where
+        assert len(mail_server.accepted()) == len(set(mail_server.accepted())) == 2, where
 
     points = sweep(
         prepare=prepare,
@@ -239,10 +214,10 @@ def test_notification_delivery_dies_at_every_point(
     def whole() -> None:
         sent = {n.event_id for n in Notification.objects.filter(state="sent")}
         assert Notification.objects.filter(state="sent").count() == len(ledger("notification-delivery"))
-        assert len(set(accepted_mails())) >= len(sent)
+        assert len(set(mail_server.accepted())) >= len(sent)
 
     def check_end(where: str) -> None:
-        mails = accepted_mails()
+        mails = mail_server.accepted()
         assert len(set(mails)) == 2, (where, "a mail is missing")
         assert len(mails) <= 3, (where, "only what was under way may go out again")
         if len(mails) > 2:

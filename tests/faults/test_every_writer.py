@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.core.management import get_commands, load_command_class
-from django.db import connection, connections
+from django.db import connection
 from django.db.models import Max
 
 from jobs import perform
@@ -22,9 +22,8 @@ from jobs.subscriptions import load_routes
 from pricing.catalogues import refresh, stage
 from tests.alerts.receiver import receiving
 from tests.catalogues.test_refresh_crash import OneAfterTheOther
-from tests.faults import page, subjects
-from tests.faults import test_crash_points as mail
-from tests.faults.crash import CRASHED, FINISHED, LOST, Points, counted, run_child, to_try, ways
+from tests.faults import mail_server, page, subjects
+from tests.faults.crash import Points, sweep
 from tests.faults.subjects import NEW_KEY, SUBJECTS, Subject
 
 pytestmark = [
@@ -75,9 +74,9 @@ class Inline:
 def _one_thread(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(perform, "ThreadPoolExecutor", Inline)
     monkeypatch.setattr(refresh, "Ahead", OneAfterTheOther)
-    settings.EMAIL_BACKEND = "tests.faults.test_crash_points.WritingBackend"
+    settings.EMAIL_BACKEND = mail_server.BACKEND
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW_KEY, [settings.SECRET_KEY]
-    mail.mails_file = tmp_path / "accepted"
+    mail_server.begin(tmp_path / "accepted")
     # Nobody cuts the power here: what a commit waits for is not what is tested.
     options = connection.settings_dict["OPTIONS"]
     monkeypatch.setitem(connection.settings_dict, "OPTIONS", {**options, "options": "-c synchronous_commit=off"})
@@ -86,7 +85,7 @@ def _one_thread(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) 
     with receiving(tmp_path, monkeypatch) as there:
         subjects.receiver[:] = [there.url]
         yield
-    mail.mails_file = None
+    mail_server.begin(None)
     connection.close()
 
 
@@ -127,18 +126,17 @@ def _subscriptions() -> list[Any]:
         return cursor.fetchall()
 
 
-def sweep(subject: Subject, wipe: Callable[[], None]) -> int:
+def sweep_writer(subject: Subject, wipe: Callable[[], None]) -> int:
     """How many points it has. Raises for the first at which it is half done, or not done once afterwards."""
 
     def afresh() -> Any:
         wipe()
-        assert mail.mails_file is not None
-        mail.mails_file.unlink(missing_ok=True)
+        mail_server.forget()
         subject.prepare()
         return subject.state()
 
     def act(points: Points) -> None:
-        mail.current_points = points
+        mail_server.points = points
         subject.act()
 
     untouched = afresh()
@@ -147,32 +145,28 @@ def sweep(subject: Subject, wipe: Callable[[], None]) -> int:
         subject.again()
     done = subject.state()
     assert untouched != done, "it does nothing that is looked at"
-    afresh()
-    connections.close_all()  # as a child begins
-    whole = Points(0, "")  # ends nowhere
-    with counted(whole):
-        act(whole)
-    count = len(whole.reads)
-    for number in [*to_try(whole.reads), count + 1]:
-        ends = []
-        for way in ways(number):
-            afresh()
-            ends.append(run_child(act, number, way))
-            where = f"{way} point {number}"
-            assert ends[-1] in (CRASHED, LOST, FINISHED), f"the child failed by itself at {where}: {ends[-1]}"
-            now = subject.state()
-            assert subject.turns or now in (untouched, done), f"half done, {where}: {now}"
-            (subject.again or subject.act)()
-            assert subject.state() == done, f"not as it should be after {where}"
-        assert (set(ends) == {FINISHED}) == (number > count), f"{number} of {count}: {ends}"
-    return count
+
+    def not_half_done() -> None:
+        now = subject.state()
+        assert subject.turns or now in (untouched, done), f"half done: {now}"
+
+    def is_done(where: str) -> None:
+        assert subject.state() == done, f"not as it should be after {where}"
+
+    return sweep(
+        prepare=afresh,
+        act=act,
+        check_after_crash=not_half_done,
+        recover=subject.again or subject.act,
+        check_end=is_done,
+    )
 
 
 @pytest.mark.parametrize("name", list(SUBJECTS))
 def test_a_writer_that_dies_or_hears_nothing_at_any_point_is_done_once_when_it_is_taken_up_again(
     name: str, wipe: Callable[[], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    points = sweep(SUBJECTS[name], wipe)
+    points = sweep_writer(SUBJECTS[name], wipe)
     with capsys.disabled():
         print(f"\ncrash points: {name}: {points}")
     page.hold(name, points)

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 import requests
-from django.core.mail.backends.base import BaseEmailBackend
 from django.utils import timezone
 
 from jobs.models import DeadLetter, Delivery, Subscription
 from jobs.subscriptions import External, load_routes
 from jobs.worker import drain
-from tests.faults import page
+from tests.faults import mail_server, page
 from tests.faults.crash import Points, sweep
 from tests.purchases.cast import at_once, buy, buyer, check_books, later, state_of, stock, upkeep_now, wipe, work
 from tests.purchases.conftest import provider as provider  # noqa: PLC0414  (a fixture)
@@ -32,29 +31,13 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-points: Points | None = None
-mails: Path | None = None
-
-
-class WritingBackend(BaseEmailBackend):
-    """Remembers across processes what it accepted, by Message-ID. Each call is a crash point."""
-
-    def send_messages(self, messages: Any) -> int:
-        def accept() -> int:
-            assert mails is not None
-            with mails.open("a") as accepted:
-                accepted.writelines(f"{message.extra_headers['Message-ID']}\n" for message in messages)
-            return len(messages)
-
-        return int(points.around(accept)) if points else accept()
 
 
 @pytest.fixture(autouse=True)
 def _world(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    global mails, points
-    settings.EMAIL_BACKEND = "tests.faults.test_purchase_crash_points.WritingBackend"
+    settings.EMAIL_BACKEND = mail_server.BACKEND
     settings.PAYMENT_TIMEOUT = timedelta(seconds=0.5)
-    mails = tmp_path / "accepted"
+    mail_server.begin(tmp_path / "accepted")
     # One effect under way at a time and one partition, so that each run meets the same points in the same order.
     for name in ("purchase-payment", "purchase-mail"):
         route = load_routes()[name]
@@ -64,22 +47,21 @@ def _world(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> It
 
     def counted_send(self: Any, *given: Any, **more: Any) -> Any:
         """Each request to the provider is a point: before it is sent, and after its answer has come."""
+        points = mail_server.points
         return points.around(lambda: send(self, *given, **more)) if points else send(self, *given, **more)
 
     monkeypatch.setattr(requests.Session, "send", counted_send)
     yield
-    mails, points = None, None
+    mail_server.begin(None)
 
 
 def told() -> Counter[str]:
-    assert mails is not None
-    lines = mails.read_text().splitlines() if mails.exists() else []
-    return Counter(line.partition(".")[0].strip("<").rpartition("-")[2].partition("@")[0] for line in lines)
+    ids = mail_server.accepted()
+    return Counter(each.partition(".")[0].strip("<").rpartition("-")[2].partition("@")[0] for each in ids)
 
 
 def run_under(these: Points, act: Callable[[], object]) -> None:
-    global points
-    points = these
+    mail_server.points = these
     act()
 
 
@@ -94,9 +76,8 @@ def sweep_purchase(
     """Die at each point of `act`, before and after; then what workers and the minute's job do, and both ledgers."""
 
     def fresh() -> None:
-        assert mails is not None
         wipe(provider)
-        mails.unlink(missing_ok=True)
+        mail_server.forget()
         Subscription.objects.filter(name__startswith="purchase-").update(partitions=1)
         prepare()
 
@@ -225,7 +206,7 @@ def test_buying_dies_at_every_point(provider: PaymentServer, capsys: pytest.Capt
 
 def report(name: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
-        print(f"\ncrash points: {name}: {count}, each before and after")
+        print(f"\ncrash points: {name}: {count}")
     assert count > 3
     page.hold(name, count)
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from tests.chaos.network import Network
 from tests.processes.cluster import Sandbox
 from tests.processes.conftest import Processes, wait_until
-from tests.processes.proxy import Proxy
 from winecellar.embedded import Cluster
 
 pytestmark = pytest.mark.processes
@@ -148,17 +148,17 @@ def test_told_to_stop_during_a_commit_it_exits_with_zero_and_loses_nothing(
 
 def test_a_worker_in_a_black_hole_is_replaced_and_goes_on(sandbox: Sandbox, processes: Processes) -> None:
     """The connection is open and nothing ever comes back: no error, no timeout, only silence."""
-    proxy = Proxy(f"{sandbox.cluster.socket_dir}/.s.PGSQL.5432")
+    network = Network(f"{sandbox.cluster.socket_dir}/.s.PGSQL.5432")
     try:
-        url = f"postgres://postgres@127.0.0.1:{proxy.port}/sandbox"
+        url = f"postgres://postgres@127.0.0.1:{network.port}/sandbox"
         process = worker(processes, sandbox, DATABASE_URL=url)
         acknowledged = sandbox.publish(50)
-        wait_until(all_applied(sandbox, acknowledged), what="effects through the proxy")
-        proxy.swallow.set()
+        wait_until(all_applied(sandbox, acknowledged), what="effects through the network")
+        network.break_("black hole")
         acknowledged += sandbox.publish(50, key="b")
         wait_until(lambda: "handler.hung" in processes.log(process), what="the silence is noticed")
-        proxy.swallow.clear()
+        network.heal()
         wait_until(all_applied(sandbox, acknowledged), seconds=60, what="its successor's effects")
         check_once(sandbox, acknowledged)
     finally:
-        proxy.close()
+        network.close()

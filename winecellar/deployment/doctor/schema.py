@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from django.apps import apps
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
+from winecellar.deployment.applied import difference
 from winecellar.deployment.doctor.finding import Finding, fail, ok, warn
 from winecellar.deployment.doctor.server import ask
 
@@ -22,24 +21,17 @@ TRIGGERS = {
 
 
 def migrations() -> Iterator[Finding]:
-    executor = MigrationExecutor(connection)
-    loader = executor.loader
-    # Not the executor's plan: it believes that what a later migration needs was applied before it.
-    missing = [f"{app}.{name}" for app, name in sorted(loader.graph.nodes.keys() - loader.applied_migrations.keys())]
-    ours = {app.label for app in apps.get_app_configs()}
-    newer = sorted(
-        f"{app}.{name}"
-        for app, name in loader.applied_migrations
-        if app in ours and (app, name) not in loader.disk_migrations
-    )
-    if missing:
+    found = difference()
+    if found.missing:
         yield fail(
-            "migrations", f"Not applied: {', '.join(missing)}.", "Run manage.py migrate, before the new code runs."
+            "migrations",
+            f"Not applied: {', '.join(found.missing)}.",
+            "Run manage.py migrate, before the new code runs.",
         )
-    if newer:
-        said = f"The database has migrations that this code does not know: {', '.join(newer)}."
+    if found.newer:
+        said = f"The database has migrations that this code does not know: {', '.join(found.newer)}."
         yield warn("migrations", said, "Deploy the newer code here too; the older may run beside it for one release.")
-    if not missing and not newer:
+    if not found.missing and not found.newer:
         yield ok("migrations", "all applied")
 
 
