@@ -9,7 +9,7 @@ from django.core import mail
 from django.utils import timezone
 
 from jobs.messages import Message
-from jobs.models import DeadLetter, Delivery
+from jobs.models import DeadLetter, Delivery, LoggedMessage
 from tests.purchases.cast import at_once, buy, buyer, check_books, later, state_of, stock, upkeep_now, work
 from winecellar.demo.payments_api import PaymentServer
 from winecellar.demo.payments_script import PaymentScript
@@ -48,6 +48,8 @@ def test_a_purchase_is_reserved_charged_and_told_of_in_this_order(provider: Paym
     assert (charge.kind, charge.amount, charge.currency) == ("charge", purchase.amount, "USD")
     assert charge.fee == Decimal("9.23"), "2.9 % and 30 cents, as the provider says"
     check_books(provider, bottles={item.pk: 12})
+    asked, *mails = LoggedMessage.objects.order_by("id")
+    assert [each.attributes.get("caused_by") for each in mails] == [asked.event_id] * 2, "its journey goes on to them"
 
 
 def test_a_declined_card_gives_the_bottles_back_and_tells_nobody(provider: PaymentServer) -> None:

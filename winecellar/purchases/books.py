@@ -17,8 +17,8 @@ import structlog
 from django.conf import settings
 from django.db.models import QuerySet
 
-from jobs.messages import NewMessage
-from jobs.outbox import publish
+from jobs.messages import Message, NewMessage
+from jobs.outbox import follow_up, publish
 from winecellar.purchases.events import SEND_PURCHASE_EMAIL
 from winecellar.purchases.facts import Seen
 from winecellar.purchases.models import Entry, Money, Purchase, PurchaseMail, StockItem
@@ -36,13 +36,15 @@ _SETTLED = {State.NOTIFYING, State.COMPLETED, State.REFUNDING, State.REFUNDED, S
 
 @dataclass(frozen=True)
 class Outcome:
-    """`seen`: what the provider said, where it was asked. `says`: for the log. `by`: the person who decided."""
+    """`seen`: what the provider said, where it was asked. `says`: for the log. `by`: the person who decided. `cause`:
+    the message that brought it, of which what is asked for next is the consequence."""
 
     purchase_id: int
     event: Event
     seen: Seen | None = None
     says: str = ""
     by: str = ""
+    cause: Message | None = None
 
 
 def locked(purchases: QuerySet[Purchase], *, most: int | None = None, skip: bool = False) -> list[Purchase]:
@@ -50,8 +52,13 @@ def locked(purchases: QuerySet[Purchase], *, most: int | None = None, skip: bool
     return list(purchases.select_for_update(no_key=True, of=("self",), skip_locked=skip).order_by("pk")[:most])
 
 
-def command(purchase_id: int, name: str) -> NewMessage:
-    return NewMessage(name, f"purchase:{purchase_id}", {"purchase_id": purchase_id})
+def command(purchase_id: int, name: str, cause: Message | None = None) -> NewMessage:
+    body = {"purchase_id": purchase_id}
+    return NewMessage(name, f"purchase:{purchase_id}", body, attributes=_following(cause))
+
+
+def _following(cause: Message | None) -> dict[str, str]:
+    return follow_up(cause.attributes, caused_by=cause.event_id) if cause else {}
 
 
 def apply(outcomes: Sequence[Outcome], *, now: datetime) -> None:
@@ -99,6 +106,7 @@ class _Changes:
         self.mails: list[PurchaseMail] = []
         self.commands: list[NewMessage] = []
         self.later: list[NewMessage] = []
+        self.causes: dict[int, Message | None] = {}  # by the purchase
         self.moved = False
 
     def note(self, purchase: Purchase, outcome: Outcome, follows: Next) -> None:
@@ -129,8 +137,10 @@ class _Changes:
             self._note_money(purchase, outcome.seen)
         self.moved = self.moved or follows.bottles is not Bottles.KEEP
         self.mails += [PurchaseMail(purchase=purchase, kind=kind, created_at=self.now) for kind in MAILS[follows.mails]]
+        self.causes[purchase.pk] = outcome.cause
         if follows.command:
-            (self.later if follows.later else self.commands).append(command(purchase.pk, follows.command))
+            asked_for = command(purchase.pk, follows.command, outcome.cause)
+            (self.later if follows.later else self.commands).append(asked_for)
 
     def _note_money(self, purchase: Purchase, seen: Seen) -> None:
         def moved(kind: Money.Kind, provider_id: str, amount: Decimal, fee: Decimal | None = None) -> None:
@@ -170,7 +180,12 @@ class _Changes:
                 self.mails, update_conflicts=True, unique_fields=["purchase", "kind"], update_fields=["kind"]
             )
         self.commands += [
-            NewMessage(SEND_PURCHASE_EMAIL, f"purchase:{mail.purchase_id}", {"purchase_mail_id": mail.pk})
+            NewMessage(
+                SEND_PURCHASE_EMAIL,
+                f"purchase:{mail.purchase_id}",
+                {"purchase_mail_id": mail.pk},
+                attributes=_following(self.causes[mail.purchase_id]),
+            )
             for mail in self.mails
         ]
         publish(self.commands)
