@@ -23,8 +23,8 @@ from django.views.decorators.csrf import csrf_exempt
 
 from alerts import suppressions
 from alerts.mail_models import Suppression
-from pricing.feeds import standard_webhooks
-from pricing.feeds.standard_webhooks import SignatureError, Signed, TimestampError
+from jobs import standard_webhooks
+from jobs.standard_webhooks import SignatureError, Signed, TimestampError
 
 log = structlog.get_logger(__name__)
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError)

@@ -15,11 +15,9 @@ from django.utils import timezone
 from alerts import owners, reachable, suppressions
 from alerts.mail import compose
 from alerts.models import Notification, Suppression
-from jobs.errors import PermanentError, RefusedError
-from jobs.mail.transport import hand_over
+from jobs.mail.transport import REFUSED, SENT
 from jobs.messages import Message
 
-SENT, REFUSED = "sent", "refused"  # what became of a mail; None: it was not wanted
 OF_RESULT = {
     SENT: Notification.State.SENT,
     REFUSED: Notification.State.REFUSED,
@@ -32,7 +30,7 @@ def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     sent already. Nor is it wanted at an address that is not confirmed or takes no mail, nor by whoever called off
     these mails.
     """
-    ids = [_notification_id(message) for message in messages]
+    ids = [message.number("notification_id") for message in messages]
     queued = {
         notification.pk: notification
         for notification in Notification.objects.filter(
@@ -46,21 +44,11 @@ def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     return [compose(queued[pk]) if pk in queued else None for pk in ids]
 
 
-def perform(mail: EmailMultiAlternatives) -> str:
-    """Hand it over. An address that is refused for good is a fact about its person, not a message that somebody must
-    look at: it is recorded, and shown to them."""
-    try:
-        hand_over(mail)
-    except RefusedError:
-        return REFUSED
-    return SENT
-
-
 def record(pairs: Sequence[tuple[Message, str | None]]) -> None:
     """Settle the notifications: sent, refused, or not wanted any more."""
     now = timezone.now()
     for result, state in OF_RESULT.items():
-        ids = [_notification_id(message) for message, became in pairs if became == result]
+        ids = [message.number("notification_id") for message, became in pairs if became == result]
         if not ids:
             continue
         queued = Notification.objects.filter(pk__in=ids, state=Notification.State.QUEUED)
@@ -72,11 +60,4 @@ def record(pairs: Sequence[tuple[Message, str | None]]) -> None:
 
 def check(message: Message) -> None:
     """Raises PermanentError for a command that names nothing."""
-    _notification_id(message)
-
-
-def _notification_id(message: Message) -> int:
-    value = message.body.get("notification_id")
-    if not isinstance(value, int):
-        raise PermanentError("notification_id required")
-    return value
+    message.number("notification_id")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from alerts.events import ALERT_CREATED
 from alerts.models import Alert
-from jobs.errors import PermanentError
 from jobs.messages import Message, NewMessage
 from jobs.outbox import publish
 from pricing.models import Wine
@@ -19,7 +18,7 @@ from pricing.models import Wine
 
 def wake(messages: Sequence[Message]) -> None:
     """Have these people's waiting alerts compared. Raises PermanentError for a message without a person."""
-    users = {_user_id(message) for message in messages}
+    users = {message.number("user_id") for message in messages}
     waiting = Alert.live.filter(user_id__in=users, state__in=[Alert.State.PENDING, Alert.State.ARMED])
     wine_ids = set(waiting.values_list("wine_id", flat=True))
     list(Wine.objects.select_for_update(no_key=True).filter(pk__in=wine_ids).order_by("pk"))
@@ -35,11 +34,4 @@ def wake(messages: Sequence[Message]) -> None:
 
 def check(message: Message) -> None:
     """Raises PermanentError for a command that names nothing."""
-    _user_id(message)
-
-
-def _user_id(message: Message) -> int:
-    value = message.body.get("user_id")
-    if not isinstance(value, int):
-        raise PermanentError("user_id required")
-    return value
+    message.number("user_id")

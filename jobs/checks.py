@@ -1,7 +1,5 @@
 """System checks: what must hold between settings and routes, found by `manage.py check` and not at 3 a.m."""
 
-import base64
-import binascii
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,6 +16,7 @@ from jobs.models import ScheduledJob, Subscription
 from jobs.retry import ceiling
 from jobs.schedule import cron
 from jobs.schedule.declared import Job, Zone
+from jobs.standard_webhooks import read_secret
 from jobs.subscriptions import External, Route
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -159,11 +158,9 @@ def alarms_can_be_told(**_: Any) -> Iterable[CheckMessage]:
     if not settings.ALARM_WEBHOOK_SECRET:
         return
     try:
-        base64.b64decode(settings.ALARM_WEBHOOK_SECRET.removeprefix("whsec_"), validate=True)
-    except binascii.Error:
-        yield Error(
-            "ALARM_WEBHOOK_SECRET is not whsec_ and base64.", hint="Copy it as the receiver shows it.", id="jobs.E019"
-        )
+        read_secret(settings.ALARM_WEBHOOK_SECRET)
+    except ValueError as error:
+        yield Error(f"ALARM_WEBHOOK_SECRET: {error}", hint="Copy it as the receiver shows it.", id="jobs.E019")
 
 
 @register()

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import simplejson
 
+from jobs.errors import PermanentError
+
 # Crockford's base 32: sorts as the bytes do, has no letter that looks like a digit.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _TIME_BITS, _RANDOM_BITS = 48, 82
@@ -85,6 +87,13 @@ class Message(_Fields):
     def body(self) -> dict[str, Any]:
         parsed: dict[str, Any] = json.loads(self.body_text, parse_float=Decimal)
         return parsed
+
+    def number(self, name: str) -> int:
+        """What a command is about, as its body has it. Raises PermanentError where it is not there."""
+        value = self.body.get(name)
+        if not isinstance(value, int):
+            raise PermanentError(f"{name} required")
+        return value
 
     @property
     def published_at(self) -> datetime:

@@ -13,8 +13,8 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
+from jobs import standard_webhooks
 from pricing import keys, sealing
-from pricing.feeds import standard_webhooks
 from pricing.models import Merchant, SigningSecret
 
 log = structlog.get_logger(__name__)

@@ -8,7 +8,7 @@ from alerts.digest import mail as digest_mail
 from alerts.events import ALERT_CREATED, DELIVER_TO_CHANNEL, SEND_ALERT_EMAIL, SEND_DIGEST_EMAIL
 from jobs.dead_letters import redrive
 from jobs.dead_letters.events import RUN_REDRIVE
-from jobs.mail.transport import BREAKER, hand_over
+from jobs.mail.transport import BREAKER, deliver, hand_over
 from jobs.subscriptions import External, Route
 from pricing import analytics, history, search_index
 from pricing.catalogues import turns
@@ -74,7 +74,7 @@ ROUTES = [
         (SEND_ALERT_EMAIL,),
         External(
             notifications.prepare,
-            notifications.perform,
+            deliver,
             notifications.record,
             at_once=settings.MAIL_AT_ONCE,
             breaker=BREAKER,
@@ -100,7 +100,7 @@ ROUTES = [
         (SEND_DIGEST_EMAIL,),
         External(
             digest_mail.prepare,
-            notifications.perform,
+            deliver,
             digest_mail.record,
             at_once=settings.MAIL_AT_ONCE,
             breaker=BREAKER,
@@ -143,7 +143,7 @@ ROUTES = [
         (SEND_PURCHASE_EMAIL,),
         External(
             purchase_mail.prepare,
-            purchase_mail.perform,
+            deliver,
             purchase_mail.record,
             at_once=settings.MAIL_AT_ONCE,
             breaker=BREAKER,

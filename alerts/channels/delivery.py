@@ -23,7 +23,6 @@ from alerts.channels.models import Channel, ChannelDelivery
 from alerts.channels.rules import Again, Came, Limits, Outcome, Settled, after_try
 from alerts.models import Notification
 from jobs import tracing
-from jobs.errors import PermanentError
 from jobs.messages import Message
 from jobs.outbox import follow_up, publish
 from pricing.sealing import UnreadableError, unseal
@@ -54,12 +53,12 @@ Task = Post | Push | Outcome
 
 def check(message: Message) -> None:
     """Raises PermanentError for a message that `prepare` would refuse."""
-    _delivery_id(message), _channel_id(message)
+    message.number("channel_delivery_id"), message.number("channel_id")
 
 
 def prepare(messages: Sequence[Message]) -> list[Task | None]:
     """What to post for each command; None where it is no longer wanted: channel off or gone, person gone, posted."""
-    ids = [_delivery_id(message) for message in messages]
+    ids = [message.number("channel_delivery_id") for message in messages]
     now = timezone.now()
     # As for its mail: not if the alert was paused, snoozed or deleted meanwhile.
     wanted = Q(notification=None) | Q(notification__in=Notification.objects.filter(owners.wanted(now)))
@@ -122,13 +121,13 @@ GONE = 410
 def record(pairs: Sequence[tuple[Message, Outcome | None]]) -> None:
     """Write what came of each, and publish the next try where there is one, in the transaction that acks this one."""
     now = timezone.now()
-    channels = {_channel_id(message) for message, _ in pairs}
+    channels = {message.number("channel_id") for message, _ in pairs}
     locked = {c.pk: c for c in Channel.objects.filter(pk__in=channels).select_for_update(no_key=True).order_by("pk")}
-    ids = [_delivery_id(message) for message, _ in pairs]
+    ids = [message.number("channel_delivery_id") for message, _ in pairs]
     queued = ChannelDelivery.objects.filter(pk__in=ids, state=State.QUEUED).select_for_update(no_key=True)
     deliveries = {delivery.pk: delivery for delivery in queued.order_by("pk")}
     for message, outcome in pairs:
-        delivery = deliveries.get(_delivery_id(message))
+        delivery = deliveries.get(message.number("channel_delivery_id"))
         channel = locked.get(delivery.channel_id) if delivery else None
         if delivery is None or channel is None:
             continue  # removed meanwhile
@@ -187,18 +186,3 @@ def _limits() -> Limits:
 
 def _test_limits() -> Limits:
     return Limits((), settings.CHANNEL_LONGEST_WAIT, give_ups=settings.CHANNEL_GIVE_UPS + 1_000)
-
-
-def _delivery_id(message: Message) -> int:
-    return _id(message, "channel_delivery_id")
-
-
-def _channel_id(message: Message) -> int:
-    return _id(message, "channel_id")
-
-
-def _id(message: Message, name: str) -> int:
-    value = message.body.get(name)
-    if not isinstance(value, int):
-        raise PermanentError(f"{name} required")
-    return value

@@ -15,7 +15,7 @@ from alerts import told
 from alerts.channels.models import ChannelDelivery
 from alerts.models import Notification
 from jobs.messages import dumps
-from pricing.feeds.standard_webhooks import Signed, sign
+from jobs.standard_webhooks import Signed, sign
 
 MET, TEST = "winecellar.alert.notified", "winecellar.test"
 MEDIA_TYPE = "application/cloudevents+json"

@@ -17,8 +17,8 @@ from django.db import IntegrityError, transaction
 from alerts.channels import outside, vendors
 from alerts.channels.fan_out import command
 from alerts.channels.models import SWITCHED_OFF, AtomFeed, Channel, ChannelDelivery
+from jobs import standard_webhooks
 from jobs.outbox import publish
-from pricing.feeds import standard_webhooks
 from pricing.sealing import UnreadableError, reseal, seal, unseal
 
 SECRET_BYTES = 32

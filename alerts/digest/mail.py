@@ -17,31 +17,30 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from alerts import notifications, owners, reachable, suppressions, unsubscribe
+from alerts import owners, reachable, suppressions, unsubscribe
 from alerts.digest import facts
 from alerts.digest.models import Digest
 from alerts.mail_models import Suppression
 from alerts.told import one_line
 from alerts.unsubscribe import Scope, Wish
-from jobs.errors import PermanentError
-from jobs.mail.transport import stable_message_id
+from jobs.mail.transport import REFUSED, SENT, stable_message_id
 from jobs.messages import Message
 
 OF_RESULT = {
-    notifications.SENT: Digest.State.SENT,
-    notifications.REFUSED: Digest.State.REFUSED,
+    SENT: Digest.State.SENT,
+    REFUSED: Digest.State.REFUSED,
     None: Digest.State.UNWANTED,
 }
 
 
 def check(message: Message) -> None:
     """Raises PermanentError for a message that `prepare` would refuse."""
-    _digest_id(message)
+    message.number("digest_id")
 
 
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     """The mail for each command; None where it is no longer wanted, or sent already."""
-    ids = [_digest_id(message) for message in messages]
+    ids = [message.number("digest_id") for message in messages]
     queued = Digest.objects.filter(
         owners.confirmed("user"),
         reachable.digest_wanted("user"),
@@ -55,14 +54,14 @@ def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
 
 
 def record(pairs: Sequence[tuple[Message, str | None]]) -> None:
-    """Settle the digests: sent, refused, or not wanted any more. `notifications.perform` says which."""
+    """Settle the digests: sent, refused, or not wanted any more. `transport.deliver` says which."""
     now = timezone.now()
     for result, state in OF_RESULT.items():
-        ids = [_digest_id(message) for message, became in pairs if became == result]
+        ids = [message.number("digest_id") for message, became in pairs if became == result]
         if not ids:
             continue
         queued = Digest.objects.filter(pk__in=ids, state=Digest.State.QUEUED)
-        if result is notifications.REFUSED:
+        if result is REFUSED:
             for address in set(queued.values_list("user__email", flat=True)):
                 suppressions.suppress(address=address, why=Suppression.Why.BOUNCED, at=now)
         queued.update(state=state, settled_at=now)
@@ -109,10 +108,3 @@ def subject(week: facts.Week) -> str:
     if week.fired_count:
         parts.append("1 alert" if week.fired_count == 1 else f"{week.fired_count} alerts")
     return "Your week: " + (", ".join(parts) or "your cellar’s worth changed")
-
-
-def _digest_id(message: Message) -> int:
-    value = message.body.get("digest_id")
-    if not isinstance(value, int):
-        raise PermanentError("digest_id required")
-    return value

@@ -5,9 +5,6 @@ Guarantee: `webhook-id` is the turn's own on every try; over within settings.MON
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import threading
 import time
 
@@ -18,6 +15,7 @@ from django.urls import reverse
 from jobs.alarms.pages import page_of
 from jobs.messages import dumps
 from jobs.models import Notice
+from jobs.standard_webhooks import Signed, read_secret, sign
 from jobs.words import utc
 
 
@@ -62,13 +60,6 @@ def content(notice: Notice) -> bytes:
     return dumps(facts).encode()
 
 
-def signature(id_: str, timestamp: str, body: bytes, secret: str) -> str:
-    """`v1,` and the base64 of HMAC-SHA256 over id.timestamp.body, by the secret's bytes behind `whsec_`."""
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    signed = b".".join([id_.encode(), timestamp.encode(), body])
-    return "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-
-
 def _request(id_: str, body: bytes, answers: list[int | str]) -> None:
     timestamp = str(int(time.time()))  # the receiver compares it with its own clock, so it is no database's
     headers = {
@@ -78,7 +69,8 @@ def _request(id_: str, body: bytes, answers: list[int | str]) -> None:
         "webhook-timestamp": timestamp,
     }
     if settings.ALARM_WEBHOOK_SECRET:
-        headers["webhook-signature"] = signature(id_, timestamp, body, settings.ALARM_WEBHOOK_SECRET)
+        secret = read_secret(settings.ALARM_WEBHOOK_SECRET)
+        headers["webhook-signature"] = sign(secret, Signed(id_, timestamp, ""), body)
     try:
         response = urllib3.request(
             "POST",

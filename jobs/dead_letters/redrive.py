@@ -21,7 +21,6 @@ from jobs.dead_letters import preflight, rules, store
 from jobs.dead_letters.case_files import CannotError, Case, load_case_files
 from jobs.dead_letters.models import Decision, Outcome, Redrive
 from jobs.dead_letters.services import command
-from jobs.errors import PermanentError
 from jobs.messages import Message
 from jobs.outbox import publish
 
@@ -38,21 +37,14 @@ class Turn:
 
 def prepare(messages: Sequence[Message]) -> list[int | None]:
     """The redrives' numbers; None for one at its end."""
-    wanted = [_redrive_id(message) for message in messages]
+    wanted = [message.number("redrive_id") for message in messages]
     going = set(Redrive.objects.filter(pk__in=wanted, ended_at=None).values_list("pk", flat=True))
     return [id_ if id_ in going else None for id_ in wanted]
 
 
 def check(message: Message) -> None:
     """Raises PermanentError for a command that names nothing."""
-    _redrive_id(message)
-
-
-def _redrive_id(message: Message) -> int:
-    redrive_id = message.body.get("redrive_id")
-    if not isinstance(redrive_id, int):
-        raise PermanentError("redrive_id required")
-    return redrive_id
+    message.number("redrive_id")
 
 
 def perform(redrive_id: int) -> Turn:

@@ -49,6 +49,19 @@ def hand_over(mail: EmailMessage) -> bool:
     return True
 
 
+SENT, REFUSED = "sent", "refused"  # what became of a mail; None: it was not wanted
+
+
+def deliver(mail: EmailMessage) -> str:
+    """Hand it over; SENT or REFUSED. An address that is refused for good is a fact about its person, which `record`
+    writes down, and not a message that somebody must look at."""
+    try:
+        hand_over(mail)
+    except RefusedError:
+        return REFUSED
+    return SENT
+
+
 def stable_message_id(name: str) -> str:
     """`<name@domain>` with the domain we send from. `name` is the same on every try, so that a mailbox shows one."""
     domain = parseaddr(settings.MAIL_FROM)[1].rpartition("@")[2] or "localhost"

@@ -14,7 +14,6 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from jobs.errors import PermanentError
 from jobs.messages import Message
 from jobs.outbox import publish
 from pricing.catalogues import files, lease, refresh
@@ -24,7 +23,7 @@ from pricing.models import CatalogueFile
 
 def prepare(messages: Sequence[Message]) -> list[int | None]:
     """The files' numbers; None for one that is finished, or that nobody remembers."""
-    wanted = [_file_id(message) for message in messages]
+    wanted = [message.number("file_id") for message in messages]
     waiting = CatalogueFile.objects.filter(pk__in=wanted).exclude(status__in=CatalogueFile.FINISHED)
     known = set(waiting.values_list("pk", flat=True))
     return [file_id if file_id in known else None for file_id in wanted]
@@ -32,14 +31,7 @@ def prepare(messages: Sequence[Message]) -> list[int | None]:
 
 def check(message: Message) -> None:
     """Raises PermanentError for a command that names nothing."""
-    _file_id(message)
-
-
-def _file_id(message: Message) -> int:
-    file_id = message.body.get("file_id")
-    if not isinstance(file_id, int):
-        raise PermanentError("refresh_catalogue needs the number of a file")
-    return file_id
+    message.number("file_id")
 
 
 def perform(file_id: int) -> Turn:

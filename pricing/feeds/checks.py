@@ -15,8 +15,9 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.request import UnreadablePostError
 
+from jobs import standard_webhooks
 from pricing import keys, signing
-from pricing.feeds import canonical, formats, rate, standard_webhooks
+from pricing.feeds import canonical, formats, rate
 from pricing.feeds.errors import FeedError
 from pricing.models import Merchant
 

@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from alerts.models import Suppression
+from jobs.standard_webhooks import Signed, read_secret, sign
 from jobs.worker import drain
-from pricing.feeds.standard_webhooks import Signed, read_secret, sign
 from tests.cast import alert, person, price
 from tests.pages.html import Page
 

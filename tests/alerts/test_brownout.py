@@ -201,14 +201,14 @@ def test_while_all_is_well_nothing_is_written(provider: Provider) -> None:
 
 
 def test_a_provider_that_says_when_is_not_asked_before(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
-    from alerts import notifications
     from jobs.errors import AwayError
+    from jobs.mail import transport
 
     def too_many(message: Any) -> bool:
         provider.tried.append("asked")
         raise AwayError("mail provider: 429", retry_after=600)
 
-    monkeypatch.setattr(notifications, "hand_over", too_many)
+    monkeypatch.setattr(transport, "hand_over", too_many)
     mails_to_send(20)
     drain(["notification-delivery"])
     tried = len(provider.tried)

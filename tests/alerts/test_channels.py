@@ -18,11 +18,11 @@ from alerts.channels import services
 from alerts.channels.fan_out import fan_out
 from alerts.channels.models import Channel, ChannelDelivery
 from alerts.models import Notification
+from jobs import standard_webhooks
 from jobs.messages import NewMessage
 from jobs.models import DeadLetter, Delivery, LoggedMessage
 from jobs.outbox import publish
 from jobs.worker import drain
-from pricing.feeds import standard_webhooks
 from tests.alerts.receiver import Receiver, answers, receiving
 from tests.cast import NOW, alert, person, price, wine
 

@@ -4,9 +4,10 @@ import re
 
 from django.conf import settings
 
+from jobs import standard_webhooks
 from pricing import signing
 from pricing.contract import LARGEST_NATIVE_PRICE, LARGEST_PRICE
-from pricing.feeds import canonical, cloudevents, formats, shopify, standard_webhooks, woocommerce
+from pricing.feeds import canonical, cloudevents, formats, shopify, woocommerce
 from pricing.feeds.refusals import REFUSALS
 from pricing.listings import Kept
 

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from jobs import standard_webhooks
+from jobs.standard_webhooks import Signed
 from pricing import signing
-from pricing.feeds import standard_webhooks
-from pricing.feeds.standard_webhooks import Signed
 from pricing.models import FeedAnswer, FeedRate
 from tests import cast
 from tests.feeds.conftest import ADDRESS, Feed, nothing_written, observation, refusal

@@ -12,9 +12,9 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 
+from jobs import standard_webhooks
+from jobs.standard_webhooks import Signed
 from pricing import keys, sealing, signing
-from pricing.feeds import standard_webhooks
-from pricing.feeds.standard_webhooks import Signed
 from pricing.models import SigningSecret
 from tests import cast
 from tests.cast import NOW

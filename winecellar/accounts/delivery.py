@@ -21,14 +21,14 @@ from winecellar.accounts.models import AccountMail
 
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     """The mail for each command; None where it is no longer wanted: the account is gone, or its link too old."""
-    ids = [_mail_id(message) for message in messages]
+    ids = [message.number("account_mail_id") for message in messages]
     wanted = AccountMail.objects.filter(wanted_until__gt=timezone.now()).in_bulk(ids)
     return [_compose(wanted[pk]) if pk in wanted else None for pk in ids]
 
 
 def record(pairs: Sequence[tuple[Message, bool | None]]) -> None:
     """Sent or not wanted: the text is needed no more."""
-    AccountMail.objects.filter(pk__in=[_mail_id(message) for message, _ in pairs]).delete()
+    AccountMail.objects.filter(pk__in=[message.number("account_mail_id") for message, _ in pairs]).delete()
 
 
 def _compose(row: AccountMail) -> EmailMultiAlternatives:
@@ -49,11 +49,4 @@ def _compose(row: AccountMail) -> EmailMultiAlternatives:
 
 def check(message: Message) -> None:
     """Raises PermanentError for a command that names nothing."""
-    _mail_id(message)
-
-
-def _mail_id(message: Message) -> int:
-    value = message.body.get("account_mail_id")
-    if not isinstance(value, int):
-        raise PermanentError("account_mail_id required")
-    return value
+    message.number("account_mail_id")

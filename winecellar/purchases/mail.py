@@ -16,8 +16,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs.errors import PermanentError, RefusedError
-from jobs.mail.transport import hand_over, stable_message_id
+from jobs.mail.transport import REFUSED, SENT, stable_message_id
 from jobs.messages import Message
 from winecellar.purchases import books, saga
 from winecellar.purchases.books import Outcome
@@ -26,7 +25,6 @@ from winecellar.purchases.rules import Event, State
 from winecellar.templatetags.cellar import in_money
 
 Kind = PurchaseMail.Kind
-SENT, REFUSED = "sent", "refused"
 OF_RESULT = {
     SENT: PurchaseMail.State.SENT,
     REFUSED: PurchaseMail.State.REFUSED,
@@ -47,30 +45,21 @@ SUBJECTS = {
 
 def check(message: Message) -> None:
     """Raises PermanentError for a command that names nothing."""
-    _mail_id(message)
+    message.number("purchase_mail_id")
 
 
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     """The mail for each command; None where it was settled, is not true any more, or has nobody to go to."""
-    ids = [_mail_id(message) for message in messages]
+    ids = [message.number("purchase_mail_id") for message in messages]
     queued = PurchaseMail.objects.filter(pk__in=ids, state=PurchaseMail.State.QUEUED)
     rows = queued.select_related("purchase__buyer", "purchase__item__merchant__seller").in_bulk()
     return [compose(rows[pk]) if pk in rows else None for pk in ids]
 
 
-def perform(mail: EmailMultiAlternatives) -> str:
-    """Hand it over. An address that takes no mail ends the step as well as one that does."""
-    try:
-        hand_over(mail)
-    except RefusedError:
-        return REFUSED
-    return SENT
-
-
 def record(pairs: Sequence[tuple[Message, str | None]]) -> None:
     """Settle the mails, and the purchases whose last one it was."""
     now = timezone.now()
-    became = {_mail_id(message): result for message, result in pairs}
+    became = {message.number("purchase_mail_id"): result for message, result in pairs}
     # The purchases first, as everybody locks them; so of two mails that are settled at once the second sees the first.
     of_mails = PurchaseMail.objects.filter(pk__in=list(became)).values("purchase")
     purchases = [row.pk for row in books.locked(Purchase.objects.filter(pk__in=of_mails))]
@@ -121,10 +110,3 @@ def _address(purchase: Purchase, kind: PurchaseMail.Kind) -> str:
         seller = getattr(purchase.item.merchant, "seller", None)
         return seller.orders_to if seller else ""
     return purchase.buyer.email if purchase.buyer else ""
-
-
-def _mail_id(message: Message) -> int:
-    value = message.body.get("purchase_mail_id")
-    if not isinstance(value, int):
-        raise PermanentError("purchase_mail_id required")
-    return value

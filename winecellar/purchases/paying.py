@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from jobs.errors import AwayError, PermanentError
+from jobs.errors import AwayError
 from jobs.messages import Message
 from winecellar.purchases import books, events, payments
 from winecellar.purchases.books import Outcome
@@ -44,15 +44,16 @@ class Task:
 
 def check(message: Message) -> None:
     """Raises PermanentError for a command that names nothing."""
-    _purchase_id(message)
+    message.number("purchase_id")
 
 
 def prepare(messages: Sequence[Message]) -> list[Task | None]:
     """What is to be asked, for each command; None where that is no longer wanted. Writes down that it is asked."""
     now = timezone.now()
     with transaction.atomic():
-        rows = {row.pk: row for row in books.locked(Purchase.objects.filter(pk__in=map(_purchase_id, messages)))}
-        asked = [(message, rows[pk]) for message in messages if (pk := _purchase_id(message)) in rows]
+        wanted = Purchase.objects.filter(pk__in=[message.number("purchase_id") for message in messages])
+        rows = {row.pk: row for row in books.locked(wanted)}
+        asked = [(message, rows[pk]) for message in messages if (pk := message.number("purchase_id")) in rows]
         asked = [(message, row) for message, row in asked if row.state in WANTED[message.type]]
         lost = {row.pk for _, row in asked if row.asked_at is not None}
         books.apply([Outcome(pk, Event.NO_ANSWER) for pk in sorted(lost)], now=now)
@@ -103,7 +104,7 @@ def record(pairs: Sequence[tuple[Message, Seen | None]]) -> None:
     outcomes = []
     for message, seen in pairs:
         if seen is not None and (event := event_of(message.type, seen)) is not None:
-            outcomes.append(Outcome(_purchase_id(message), event, seen, says=_says(seen)))
+            outcomes.append(Outcome(message.number("purchase_id"), event, seen, says=_says(seen), cause=message))
     books.apply(outcomes, now=timezone.now())
 
 
@@ -123,10 +124,3 @@ def _payment(row: Purchase) -> Payment:
         description=f"{row.quantity} × {row.wine_name}, {row.merchant_name}",
         intent_id=row.intent_id,
     )
-
-
-def _purchase_id(message: Message) -> int:
-    value = message.body.get("purchase_id")
-    if not isinstance(value, int):
-        raise PermanentError("purchase_id required")
-    return value

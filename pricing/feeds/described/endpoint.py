@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pricing.feeds import shopify, standard_webhooks, woocommerce
+from jobs import standard_webhooks
+from pricing.feeds import shopify, woocommerce
 from pricing.feeds.described.shape import Schema
 
 KEY, SIGNED, SHOPIFY, WOOCOMMERCE = "feedKey", "standardWebhooks", "shopify", "woocommerce"

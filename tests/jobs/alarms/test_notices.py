@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from jobs.alarms import incidents, notices
 from jobs.alarms.rules import Condition, Severity
 from jobs.models import Incident, Notice
-from pricing.feeds.standard_webhooks import Signed, check_signature
+from jobs.standard_webhooks import Signed, check_signature
 from tests.jobs.schedule.conftest import MINUTE, T, schedule
 
 __all__ = ["schedule"]
