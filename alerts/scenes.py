@@ -207,8 +207,8 @@ def tell(events: Sequence[Event], *, currencies: Sequence[str]) -> Story:
     wine_ids = {event.wine_id for event in events}
     moved = [event for event in events if not isinstance(event, FirstCheck)]
     offers = _current_offers(wine_ids)
-    prices = prices_before(wine_ids, moved, offers)
-    scenes = [_scene(event, place, prices) for place, event in enumerate(events)]
+    prices, unseen = prices_before(wine_ids, moved, offers)
+    scenes = [_scene(event, place, prices, unseen) for place, event in enumerate(events)]
     around = [seen for scene in scenes for seen in (*scene.prices.values(), scene.before, scene.seen) if seen]
     return Story(
         scenes=scenes,
@@ -220,9 +220,13 @@ def tell(events: Sequence[Event], *, currencies: Sequence[str]) -> Story:
     )
 
 
-def _scene(event: Event, place: int, prices: dict[str, Prices]) -> Scene:
+def _scene(event: Event, place: int, prices: dict[str, Prices], unseen: dict[str, Prices]) -> Scene:
+    """A first check sees all there is; an event only what had come to be by then."""
+    aside = unseen[event.wine_id]
     if isinstance(event, FirstCheck):
-        return Scene(event, place, prices[event.wine_id])
+        return Scene(event, place, {**aside, **prices[event.wine_id]})
+    earlier = {merchant: seen for merchant, seen in aside.items() if seen.occurred_at <= event.occurred_at}
+    prices[event.wine_id] = {**earlier, **prices[event.wine_id]}
     before = prices[event.wine_id].get(event.merchant_id)
     seen = after(event, before)
     if before is None or before.occurred_at <= event.occurred_at:  # a redriven event may be older

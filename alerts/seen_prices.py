@@ -1,6 +1,6 @@
 """What wines cost as matching has consumed it: read before a batch, moved by its events, noted behind it.
 
-Guarantee: an offer that is ahead of the events decides nothing here; what is withdrawn is no price. Called by matching
+Guarantee: an offer that is ahead of the events decides nothing; what is withdrawn is no price. Called by matching
 alone, in its transaction.
 """
 
@@ -62,30 +62,32 @@ def after(event: OfferEvent, before: Seen | None = None) -> Seen:
 
 def prices_before(
     wine_ids: set[str], events: Sequence[OfferEvent], offers: dict[str, dict[str, Offer]]
-) -> dict[str, Prices]:
-    """What each wine cost at each merchant before this batch, as matching has consumed it.
+) -> tuple[dict[str, Prices], dict[str, Prices]]:
+    """What each wine cost at each merchant before this batch: as matching has consumed it, and what it never saw.
 
-    An offer that matching never saw change (it was loaded, not announced) counts as it is, or as it was before its
-    first event here.
+    The latter was loaded, not announced, or its first event is yet to come. An offer with its first event here counts
+    as it was before that.
     """
-    prices: dict[str, Prices] = defaultdict(dict)
+    consumed: dict[str, Prices] = defaultdict(dict)
+    unseen: dict[str, Prices] = defaultdict(dict)
     for wine_id, by_merchant in offers.items():
         for merchant, offer in by_merchant.items():
-            prices[wine_id][merchant] = _standing(offer, withdrawn=offer.withdrawn_at is not None)
+            unseen[wine_id][merchant] = _standing(offer, withdrawn=offer.withdrawn_at is not None)
     for event in reversed(events):
-        now = prices[event.wine_id].pop(event.merchant_id, None)
+        prices = consumed[event.wine_id]
+        now = unseen[event.wine_id].pop(event.merchant_id, None) or prices.pop(event.merchant_id, None)
         day = event.occurred_at.astimezone(UTC).date()
         if isinstance(event, PriceChanged):
             if event.old_price_usd is not None:
-                prices[event.wine_id][event.merchant_id] = Seen(event.old_price_usd, LONG_AGO, "", day)
+                prices[event.merchant_id] = Seen(event.old_price_usd, LONG_AGO, "", day)
         elif now is not None and now.price == event.price_usd:
-            prices[event.wine_id][event.merchant_id] = replace(now, occurred_at=LONG_AGO, withdrawn=event.offered)
+            prices[event.merchant_id] = replace(now, occurred_at=LONG_AGO, withdrawn=event.offered)
         else:
-            before = Seen(event.price_usd, LONG_AGO, "", day, withdrawn=event.offered)
-            prices[event.wine_id][event.merchant_id] = before
+            prices[event.merchant_id] = Seen(event.price_usd, LONG_AGO, "", day, withdrawn=event.offered)
     for row in SeenPrice.objects.filter(wine_id__in=wine_ids):
-        prices[row.wine_id][row.merchant_id] = _standing(row, withdrawn=row.withdrawn)
-    return prices
+        unseen[row.wine_id].pop(row.merchant_id, None)
+        consumed[row.wine_id][row.merchant_id] = _standing(row, withdrawn=row.withdrawn)
+    return consumed, unseen
 
 
 def _standing(row: Offer | SeenPrice, *, withdrawn: bool) -> Seen:

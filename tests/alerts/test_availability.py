@@ -181,6 +181,27 @@ def test_each_message_for_itself_comes_to_the_same() -> None:
     assert [str(mail.new_price) for mail in Notification.objects.order_by("id")] == ["154.00", "150.00"]
 
 
+def test_an_offer_whose_first_event_is_still_to_come_decides_nothing() -> None:
+    low, back = alert(None, kind="low"), alert(None, kind="back")
+    control.limit(name="alert-matching", batch=1)
+    asks("154.00", 0)
+    asks("170.00", 1, at="083")
+    handle()
+    assert not Notification.objects.filter(alert=low).exists(), "there was no price before the first"
+    leaves(2)
+    leaves(2, at="083")
+    handle()
+    assert state(back) == "armed"
+    asks("180.00", 3)
+    handle()
+    leaves(4)
+    asks("190.00", 5, at="084")
+    handle()
+    control.limit(name="alert-matching", batch=None)
+    told = Notification.objects.filter(alert=back).order_by("id").values_list("new_price", flat=True)
+    assert [str(price) for price in told] == ["154.00", "180.00", "190.00"]
+
+
 def test_the_demos_oracle_says_the_same() -> None:
     watch = alert("160.00")
     since = watch.created_at

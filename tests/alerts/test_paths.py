@@ -32,8 +32,9 @@ from tests.cast import NOW, alert, merchant, wine
 pytestmark = pytest.mark.django_db(transaction=True)
 numbers = count(1)
 MERCHANTS = ("082", "083")
-# Few prices, so that they meet: around the target of 100, and a twentieth below one another.
-CENTS = st.sampled_from([15_000, 10_001, 10_000, 9_990, 9_500, 9_499, 9_100, 9_000, 8_000])
+# Few prices, so that they meet: around the target of 100, and a twentieth below one another, twice to the cent.
+DEAR = 15_000
+CENTS = st.sampled_from([DEAR, 10_001, 10_000, 9_990, 9_500, 9_501, 9_025, 9_000, 8_000])
 # Most prices are seen before the next one comes; what is superseded comes by the plain ones.
 SEEN = st.tuples(st.just("seen"), st.sampled_from(MERCHANTS), CENTS)
 STEPS = st.one_of(
@@ -44,6 +45,7 @@ STEPS = st.one_of(
     st.tuples(st.just("handle"), st.sampled_from([1, 2, 200]), st.sampled_from([0, 1, 5, 7])),
     st.tuples(st.just("redrive"), st.integers(0, 30), st.none()),
     st.tuples(st.just("snooze"), st.integers(0, 3), st.sampled_from([1, 6])),
+    *[st.tuples(st.just("edge"), st.tuples(st.integers(0, 2), st.sampled_from(MERCHANTS)), CENTS)] * 2,
 )
 
 
@@ -78,6 +80,7 @@ class Path:
             "handle": lambda: self.handle(batch=one, hours=two),
             "redrive": lambda: self._redrive(one),
             "snooze": lambda: self._snooze(one, two),
+            "edge": lambda: self._at_the_edge(*one, two),
         }
         acts[kind]()
 
@@ -124,6 +127,19 @@ class Path:
         until = self.clock + timedelta(hours=hours)
         Alert.objects.filter(pk=self.alerts[which].pk).update(snoozed_until=until)
         self.reference.alerts[which].asleep_until = until
+
+    def _at_the_edge(self, which: int, shop: str, cents: int) -> None:
+        """All is dear for once, and then somebody asks this at the very moment when a silence of the alert's ends."""
+        asked = self.reference.alerts[which]
+        ends = [asked.when + QUIET] if asked.when else []
+        ends += [asked.asleep_until] if asked.asleep_until else []
+        for number in MERCHANTS:
+            self._observe(number, DEAR, self.at)
+        self.handle(batch=200, hours=0)
+        self.clock = min([end for end in ends if end > self.clock], default=self.clock)
+        self.at += timedelta(minutes=1)
+        self._observe(shop, cents, self.at)
+        self.handle(batch=200, hours=0)
 
     def _log(self) -> Any:
         types = ["wine.price_changed", "wine.offer_withdrawn", "wine.offer_returned"]
