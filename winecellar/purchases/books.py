@@ -17,6 +17,7 @@ import structlog
 from django.conf import settings
 from django.db.models import QuerySet
 
+from jobs.database import run
 from jobs.messages import Message, NewMessage
 from jobs.outbox import follow_up, publish
 from winecellar.purchases.events import SEND_PURCHASE_EMAIL
@@ -32,6 +33,20 @@ MAILS = {
 }
 # From here on no bottles move but on a person's word.
 _SETTLED = {State.NOTIFYING, State.COMPLETED, State.REFUNDING, State.REFUNDED, State.REFUND_UNCLEAR, State.RESOLVED}
+# Of rows that are locked. The ORM's bulk_update says the same by one CASE for each row and column, which took half the
+# time of a payment's worker.
+PURCHASES = """
+UPDATE purchases_purchase SET state = became.state, changed_at = became.changed_at, asked_at = became.asked_at,
+    intent_id = became.intent_id, reason = became.reason
+FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::text[])
+    AS became (id, state, changed_at, asked_at, intent_id, reason)
+WHERE purchases_purchase.id = became.id
+"""
+STOCK = """
+UPDATE purchases_stockitem SET on_hand = became.on_hand, reserved = became.reserved
+FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS became (id, on_hand, reserved)
+WHERE purchases_stockitem.id = became.id
+"""
 
 
 @dataclass(frozen=True)
@@ -61,11 +76,17 @@ def _following(cause: Message | None) -> dict[str, str]:
     return follow_up(cause.attributes, caused_by=cause.event_id) if cause else {}
 
 
-def apply(outcomes: Sequence[Outcome], *, now: datetime) -> None:
-    """Write what follows. Raises RefusedError (and changes nothing) for what a person cannot have done now."""
+def apply(outcomes: Sequence[Outcome], *, now: datetime, rows: Sequence[Purchase] | None = None) -> None:
+    """Write what follows. `rows`: their purchases, where the caller has them `locked` already.
+
+    Raises RefusedError (and changes nothing) for what a person cannot have done now.
+    """
     if not outcomes:
         return
-    purchases = {row.pk: row for row in locked(Purchase.objects.filter(pk__in={each.purchase_id for each in outcomes}))}
+    wanted = {each.purchase_id for each in outcomes}
+    if rows is None:
+        rows = locked(Purchase.objects.filter(pk__in=wanted))
+    purchases = {row.pk: row for row in rows if row.pk in wanted}
     items = _stock(purchases.values())
     changes = _Changes(now)
     for outcome in outcomes:
@@ -87,6 +108,12 @@ def _stock(purchases: Iterable[Purchase]) -> dict[int, StockItem]:
     return {
         row.pk: row for row in StockItem.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
     }
+
+
+def _update(sql: str, rows: Iterable[Purchase | StockItem], columns: Sequence[str]) -> None:
+    values = [[getattr(row, column) for column in columns] for row in rows]
+    if values:
+        run(sql, [list(column) for column in zip(*values, strict=True)], keep_plan=False)
 
 
 def _move(item: StockItem, quantity: int, bottles: Bottles) -> None:
@@ -169,9 +196,9 @@ class _Changes:
 
     def write(self, purchases: Iterable[Purchase], items: Iterable[StockItem]) -> None:
         rows = list(purchases)
-        Purchase.objects.bulk_update(rows, ["state", "changed_at", "asked_at", "intent_id", "reason"])
+        _update(PURCHASES, rows, ("pk", "state", "changed_at", "asked_at", "intent_id", "reason"))
         if self.moved:
-            StockItem.objects.bulk_update(list(items), ["on_hand", "reserved"])
+            _update(STOCK, items, ("pk", "on_hand", "reserved"))
         Entry.objects.bulk_create(self.entries)
         Money.objects.bulk_create(self.money, ignore_conflicts=True)  # known already: told twice
         if self.mails:

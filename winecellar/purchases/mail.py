@@ -11,11 +11,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
-from django.db.models import Exists, OuterRef
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
+from jobs.database import run
 from jobs.mail.transport import REFUSED, SENT, stable_message_id
 from jobs.messages import Message
 from winecellar.purchases import books, saga
@@ -36,6 +36,12 @@ TRUE_IN = {
     Kind.SOLD: {State.NOTIFYING, State.COMPLETED},
     Kind.REFUNDED: {State.REFUNDED},
 }
+SETTLE = """
+UPDATE purchases_purchasemail SET state = became.state, settled_at = %s
+FROM unnest(%s::bigint[], %s::text[]) AS became (id, state)
+WHERE purchases_purchasemail.id = became.id AND purchases_purchasemail.state = 'queued'
+"""
+WAITING = "SELECT DISTINCT purchase_id FROM purchases_purchasemail WHERE purchase_id = ANY(%s) AND state = 'queued'"
 SUBJECTS = {
     Kind.BOUGHT: "You bought {what}: {total}",
     Kind.SOLD: "Sold: {what}, {total}",
@@ -59,17 +65,14 @@ def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
 def record(pairs: Sequence[tuple[Message, str | None]]) -> None:
     """Settle the mails, and the purchases whose last one it was."""
     now = timezone.now()
-    became = {message.number("purchase_mail_id"): result for message, result in pairs}
+    became = {message.number("purchase_mail_id"): OF_RESULT[result].value for message, result in pairs}
     # The purchases first, as everybody locks them; so of two mails that are settled at once the second sees the first.
     of_mails = PurchaseMail.objects.filter(pk__in=list(became)).values("purchase")
-    purchases = [row.pk for row in books.locked(Purchase.objects.filter(pk__in=of_mails))]
-    for result, state in OF_RESULT.items():
-        ids = [pk for pk, each in became.items() if each == result]
-        if ids:
-            PurchaseMail.objects.filter(pk__in=ids, state=PurchaseMail.State.QUEUED).update(state=state, settled_at=now)
-    waiting = PurchaseMail.objects.filter(purchase=OuterRef("pk"), state=PurchaseMail.State.QUEUED)
-    done = Purchase.objects.filter(~Exists(waiting), pk__in=purchases, state=State.NOTIFYING).order_by("pk")
-    books.apply([Outcome(pk, Event.NOTIFIED) for pk in done.values_list("pk", flat=True)], now=now)
+    rows = books.locked(Purchase.objects.filter(pk__in=of_mails))
+    run(SETTLE, [now, list(became), list(became.values())], keep_plan=False)
+    waiting = {pk for (pk,) in run(WAITING, [[row.pk for row in rows]], keep_plan=False).fetchall()}
+    done = [row for row in rows if row.state == State.NOTIFYING and row.pk not in waiting]
+    books.apply([Outcome(row.pk, Event.NOTIFIED) for row in done], now=now, rows=done)
 
 
 def compose(row: PurchaseMail) -> EmailMultiAlternatives | None:
