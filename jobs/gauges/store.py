@@ -74,20 +74,19 @@ def flows(since: datetime) -> dict[tuple[int, int], Flows]:
         return {(row[0], row[1]): Flows(*row[2:]) for row in cursor.fetchall()}
 
 
-OCCURRED = """
-SELECT kind, subscription_id, name, sum(count)::bigint FROM jobs_occurrence
-WHERE kind = %s AND minute >= %s GROUP BY 1, 2, 3
-"""
+OCCURRED = "SELECT kind, subscription_id, name, sum(count)::bigint FROM jobs_occurrence WHERE {kinds} GROUP BY 1, 2, 3"
 
 
 def occurrences(kinds: Mapping[str, datetime]) -> dict[tuple[str, int], dict[str, int]]:
     """Of each kind, since its own time: by kind and subscription, how often under which name.
 
-    The times stand in the statement, so that the planner knows how few rows they leave.
+    The times stand in the statement, so that the planner knows how few rows they leave. One scan for all kinds: for a
+    UNION of them it starts parallel workers, which takes five times as long as reading the rows.
     """
     found: dict[tuple[str, int], dict[str, int]] = {}
     with connection.cursor() as cursor:
-        cursor.execute("UNION ALL".join([OCCURRED] * len(kinds)), [part for pair in kinds.items() for part in pair])
+        each = " OR ".join(["(kind = %s AND minute >= %s)"] * len(kinds))
+        cursor.execute(OCCURRED.format(kinds=each), [part for pair in kinds.items() for part in pair])
         for kind, subscription, name, count in cursor.fetchall():
             found.setdefault((kind, subscription), {})[name] = count
     return found
