@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import socket
 import traceback
 
 import structlog
@@ -16,6 +14,7 @@ from jobs.dead_letters.case_files import origin_of
 from jobs.dead_letters.fingerprint import fingerprint
 from jobs.errors import LeaseLostError
 from jobs.gauges.tally import tally
+from jobs.loop import process_name
 from jobs.messages import Message, NewMessage
 from jobs.retry import Bury, Cause, Kind, Retry, classify, decide
 
@@ -55,7 +54,7 @@ def settle_failure(
                 "error_class": type(error).__name__,
                 "reason": str(error),
                 "receive": message.receive_count,
-                "worker": worker(),
+                "worker": process_name(),
             }
             # What is not charged is not kept either: it may happen hundreds of times, and says nothing of the message.
             back = queue.PutBack(message, delay=delay, charged=charged, failure=failure if charged else None)
@@ -113,7 +112,7 @@ def _burial(
         reason=reason,
         traceback=traceback,
         receives=receives,
-        worker="" if cause is Cause.WORKER_CRASH else worker(),  # not us: whoever held it, and did not say so
+        worker="" if cause is Cause.WORKER_CRASH else process_name(),  # not us: whoever held it, and did not say so
         origin=origin_of(message.type, message),
         fingerprint=fingerprint(consumer, message.type, error_class, reason),
     )
@@ -128,11 +127,6 @@ def _own_traceback(error: BaseException) -> str:
             told.__context__ = None
         told = told.__context__
     return "".join(traceback.format_exception(error))
-
-
-def worker() -> str:
-    """Who we are, in a letter's history of attempts."""
-    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 class WorkerCrashError(Exception):

@@ -82,6 +82,7 @@ class Sweeper:
     def __init__(self, frontier: Frontier, subscriptions: Mapping[int, Route]) -> None:
         self.frontier = frontier
         self.subscriptions = subscriptions
+        self.holder = 0  # our worker's number, which it tells before any lane begins
         self._due = 0.0
         self._lock = threading.Lock()
         self._controls: dict[int, queue.Controls] = {}
@@ -148,7 +149,9 @@ class EffectLane:
         """Whether the partition is worth another look, and whether it has something that wants us to be alone."""
         route = self.sweeper.subscriptions[partition[0]]
         controls = self.sweeper.controls(partition[0])
-        claim, again = claim_from(self.frontier, partition, route, controls.batch or route.batch, controls, company)
+        claim, again = claim_from(
+            self.frontier, partition, route, controls.batch or route.batch, controls, company, self.sweeper.holder
+        )
         self.claimed += len(claim.messages)
         if claim.messages:
             self._unsettled = Application(route, cast(Apply, route.handler), claim, self.stopping, self.pulse.beat)
@@ -235,7 +238,9 @@ class ExternalLane:
                 if not self.performance.take_probe():
                     return 0.0  # another worker makes it; the next look at the gate says so
                 room = 1
-            claim, more = claim_from(self.frontier, partition, self.route, room, controls, self._company)
+            claim, more = claim_from(
+                self.frontier, partition, self.route, room, controls, self._company, self.sweeper.holder
+            )
             self.claimed += len(claim.messages)
             self._lonely = claim.look.lonely
             self._starting = claim
@@ -297,6 +302,7 @@ def claim_from(
     batch: int,
     controls: queue.Controls = NO_CONTROLS,
     company: int = queue.ALONE,
+    holder: int = 0,
 ) -> tuple[queue.Claim, bool]:
     """One claim within the operator's limits, and whether the partition is worth another look at once."""
     if controls.rate_per_second is not None:
@@ -312,6 +318,7 @@ def claim_from(
         mark=frontier.mark(partition),
         blocked=blocked,
         company=company,
+        holder=holder,
     )
     if claim.messages:
         tally.received(partition, len(claim.messages))

@@ -83,10 +83,11 @@ def insert_messages(
 # sorting and comparing is not run. Nothing is joined, so that no wrong guess of the planner's makes it quadratic; the
 # messages are looked up one by one (OFFSET 0): many are published at the same moment, and a merge by it compares all.
 # The first row says what was seen, the others are the messages.
+# A token's upper bits are its worker's number (`holder`), so that who finds a lease that ran out can say whose it was.
 # {group} is the key when ordered, else the id. A CTE and never `IN (SELECT ... LIMIT)`: that may be run again and
 # claim more than the limit (Postgres bug #15715).
 CLAIM = """
-WITH token AS MATERIALIZED (SELECT nextval('jobs_lease_token') AS value),
+WITH token AS MATERIALIZED (SELECT %(holder)s + nextval('jobs_lease_token') AS value),
 win AS MATERIALIZED (
     SELECT ctid AS tid, id, key, visible_at <= clock_timestamp() AS visible,
            CASE WHEN lease_token IS NULL THEN 0 ELSE receive_count END AS silent
@@ -136,8 +137,10 @@ claimed AS (
         receive_count = d.receive_count + 1, first_received_at = coalesce(d.first_received_at, clock_timestamp()),
         -- A lease still on it has run out: the attempt that nobody reported is noted here.
         failures = CASE WHEN d.lease_token IS NULL THEN d.failures ELSE coalesce(d.failures, '[]') || jsonb_build_array(
-            jsonb_build_object('at', d.visible_at, 'receive', d.receive_count, 'error_class', 'LeaseExpired',
-                               'reason', 'its worker fell silent')) END
+            jsonb_strip_nulls(jsonb_build_object(
+                'at', d.visible_at, 'receive', d.receive_count, 'error_class', 'LeaseExpired',
+                'reason', 'its worker fell silent',
+                'worker', (SELECT owner FROM jobs_process WHERE number = d.lease_token >> 40)))) END
     FROM token
     WHERE d.ctid = ANY (ARRAY(SELECT tid FROM taken))
     RETURNING d.id, d.message_id, d.published_at, d.receive_count
@@ -200,6 +203,8 @@ class Claim:
         return cls(partition, 0, [], Look(0, None, None, 0, 0))
 
 
+HOLDER_SHIFT = 40  # below are leases for thirty years at a thousand a second, above eight million workers
+
 # Suspects of so many silent receives may be handled beside other lanes: after the first time, any of a batch and of the
 # other lanes' batches may be to blame; those who fell silent twice are few, and one of them is.
 IN_COMPANY, ALONE = 1, 32_767
@@ -214,12 +219,14 @@ def claim(
     mark: int = 0,
     blocked: Sequence[str] = (),
     company: int = ALONE,
+    holder: int = 0,
 ) -> Claim:
     """Lease up to `batch` deliveries of one partition, looking at its oldest `window` from id `mark` on.
 
     Counts a receive and hides them for the visibility timeout, in a transaction of its own: a crash from here on
     is charged. A suspect comes alone. May return none. `blocked` are keys to look past: a hot key that waits must
     not fill the window for all the others. `company`: IN_COMPANY when other lanes of this process may be at work.
+    `holder`: this process's number in jobs_process, 0 for one that has none.
     """
     if blocked:
         statement = CLAIM_ORDERED_PAST if ordered else CLAIM_UNORDERED_PAST
@@ -237,6 +244,7 @@ def claim(
                 "batch": batch,
                 "lease": settings.VISIBILITY_TIMEOUT.total_seconds(),
                 "company": company,
+                "holder": holder << HOLDER_SHIFT,
             },
         )
         rows = cursor.fetchall()

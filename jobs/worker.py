@@ -20,9 +20,11 @@ from django.conf import settings
 
 from jobs import lanes
 from jobs.frontier import Frontier
-from jobs.gauges.reporter import Reporter
+from jobs.gauges.reporter import KIND, Reporter
 from jobs.lanes import EffectLane, ExternalLane, Lane, Sweeper
+from jobs.loop import process_name
 from jobs.queue import Partition
+from jobs.schedule import store as processes
 from jobs.solitude import Solitude
 from jobs.subscriptions import External, Route, load_routes
 from jobs.supervisor import Heartbeat
@@ -82,10 +84,13 @@ class Worker:
     def run(self) -> int:
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
+        number = processes.sign_on(KIND, process_name())
+        for group in self._groups:
+            group.sweeper.holder = number
         listener = Listener(self._announce) if settings.WORKER_LISTEN else None
         if listener:
             listener.start()
-        reporter = Reporter(self._doing)
+        reporter = Reporter(self._doing, number)
         reporter.start()
         threads = [
             threading.Thread(

@@ -25,10 +25,12 @@ log = structlog.get_logger(__name__)
 KIND = "worker"
 
 
-def tell(doing: Mapping[str, Any]) -> None:
+def tell(doing: Mapping[str, Any], number: int | None = None) -> None:
     """Show a sign of life, and add to the gauges what was counted since the last time."""
     asked_at = time.monotonic()
-    tally.heard_time(processes.beat(KIND, process_name(), {**doing, "memory_bytes": memory()}), asked_at=asked_at)
+    tally.heard_time(
+        processes.beat(KIND, process_name(), {**doing, "memory_bytes": memory()}, number), asked_at=asked_at
+    )
     tell_counts()
 
 
@@ -43,16 +45,17 @@ def tell_counts() -> None:
 
 
 class Reporter(threading.Thread):
-    """`doing` says what the lanes are at; it is asked from this thread."""
+    """`doing` says what the lanes are at; it is asked from this thread. `number`: the worker's (processes.sign_on)."""
 
-    def __init__(self, doing: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, doing: Callable[[], Mapping[str, Any]], number: int) -> None:
         super().__init__(name="reporter", daemon=True)
         self._doing = doing
+        self._number = number
         self._closed = threading.Event()
 
     def run(self) -> None:
         while not self._closed.is_set():
-            self._try(lambda: tell(self._doing()))
+            self._try(lambda: tell(self._doing(), self._number))
             self._closed.wait(settings.GAUGE_FLUSH_INTERVAL.total_seconds())
         self._try(tell_counts)
         self._try(lambda: processes.sign_off(KIND, process_name()))

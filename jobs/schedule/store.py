@@ -395,17 +395,31 @@ def next_due(jobs: Iterable[str]) -> float | None:
 # --- Processes and retention ------------------------------------------------------------------------------------
 
 BEAT = """
-INSERT INTO jobs_process (kind, owner, started_at, beat_at, facts)
-VALUES (%s, %s, clock_timestamp(), clock_timestamp(), %s)
-ON CONFLICT (kind, owner) DO UPDATE SET beat_at = excluded.beat_at, facts = excluded.facts
+INSERT INTO jobs_process (kind, owner, started_at, beat_at, facts, number)
+VALUES (%s, %s, clock_timestamp(), clock_timestamp(), %s, %s)
+ON CONFLICT (kind, owner) DO UPDATE SET beat_at = excluded.beat_at, facts = excluded.facts, number = excluded.number
 RETURNING extract(epoch FROM beat_at)::float8
+"""
+SIGN_ON = """
+INSERT INTO jobs_process (kind, owner, started_at, beat_at, number)
+VALUES (%s, %s, clock_timestamp(), clock_timestamp(), nextval('jobs_process_number'))
+ON CONFLICT (kind, owner) DO UPDATE SET
+    started_at = excluded.started_at, beat_at = excluded.beat_at, number = excluded.number
+RETURNING number
 """
 
 
-def beat(kind: str, owner: str, facts: Mapping[str, Any] | None = None) -> float:
+def sign_on(kind: str, owner: str) -> int:
+    """Show up under a number that no other process has, and none had for millions of them."""
+    with connection.cursor() as cursor:
+        cursor.execute(SIGN_ON, [kind, owner])
+        return int(cursor.fetchone()[0])
+
+
+def beat(kind: str, owner: str, facts: Mapping[str, Any] | None = None, number: int | None = None) -> float:
     """Show a sign of life, with what there is to say; the database's time, in seconds since 1970."""
     with connection.cursor() as cursor:
-        cursor.execute(BEAT, [kind, owner, dumps(facts or {})])
+        cursor.execute(BEAT, [kind, owner, dumps(facts or {}), number])
         return float(cursor.fetchone()[0])
 
 

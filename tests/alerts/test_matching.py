@@ -9,6 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from alerts import decided
 from alerts.events import ALERT_CREATED
 from alerts.models import Alert, Decision, Notification
 from jobs import control
@@ -238,6 +239,33 @@ def test_what_the_ledger_has_forgotten_is_still_mailed_once() -> None:
     drain(["alert-matching"])
     assert len(commands()) == 1
     assert not DeadLetter.objects.exists()
+
+
+def test_what_an_event_has_decided_for_many_does_not_slow_the_chunks_that_follow() -> None:
+    """The planner would rather go by the event, of which it expects few decisions, and read them all each time."""
+    watch = alert()
+    price("154.00")
+    drain(["alert-matching"])
+    (event_id,) = Decision.objects.values_list("event_id", flat=True)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO alerts_alert (user_id, wine_id, target, state)"
+            " SELECT user_id, wine_id, target, 'armed' FROM alerts_alert, generate_series(1, 2000) WHERE id = %s",
+            [watch.pk],
+        )
+        cursor.execute(
+            "INSERT INTO alerts_decision (alert_id, event_id, outcome, reason, price, merchant_name, decided_at)"
+            " SELECT id, %s, 'not_mailed', '', 154, '', now() FROM alerts_alert WHERE id <> %s",
+            [event_id, watch.pk],
+        )
+        cursor.execute("ANALYZE alerts_decision")
+        asked = [list(Alert.objects.values_list("pk", flat=True)[:500]), [event_id]]
+        cursor.execute("EXPLAIN " + decided.KNOWN, asked)
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+        cursor.execute(decided.KNOWN, asked)
+        assert len(cursor.fetchall()) == 500
+    assert "alerts_decision_identity" in plan
+    assert "alerts_decision_event" not in plan
 
 
 def test_a_batch_costs_the_same_number_of_queries_whatever_its_size() -> None:

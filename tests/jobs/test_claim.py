@@ -83,6 +83,7 @@ def test_a_claim_touches_no_more_than_its_window_at_a_hundred_thousand_rows_with
             "batch": 500,
             "lease": 30,
             "company": queue.ALONE,
+            "holder": 0,
         }
         statement = getattr(queue, how)
         cursor.execute("BEGIN")

@@ -1,5 +1,6 @@
 """From claim to settlement: effects once, failures bounded, order kept, fences held."""
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -14,6 +15,7 @@ from jobs.errors import NotInTransactionError, PermanentError, TransientError
 from jobs.messages import Message, NewMessage
 from jobs.models import DeadLetter, Delivery, ProcessedMessage, Subscription
 from jobs.outbox import publish
+from jobs.schedule import store as processes
 from jobs.subscriptions import load_routes
 from jobs.worker import drain
 from tests.jobs import routes
@@ -177,6 +179,21 @@ def test_a_sixth_receive_is_a_dead_letter_and_never_a_run(send: Any) -> None:
     silent = [failure["receive"] for failure in letter.failures if failure["error_class"] == "LeaseExpired"]
     assert silent == [1, 2, 3, 4, 5], "each attempt that ended in silence is in its history"
     assert "worker" not in letter.failures[-1], "whoever finds it dead has not killed it"
+
+
+def test_a_lease_that_ran_out_says_whose_it_was_while_that_is_known(send: Any) -> None:
+    send("a", type_="do_loosely")
+    subscription = Subscription.objects.get(name="loose")
+    known, gone = processes.sign_on("worker", "host:1"), processes.sign_on("worker", "host:2")
+    processes.sign_off("worker", "host:2")
+    held: list[Any] = []
+    for holder in (known, gone, 0, known):
+        for part in range(subscription.partitions):
+            queue.claim((subscription.pk, part), ordered=False, batch=9, window=99, holder=holder)
+        ((failures,),) = rows("SELECT failures FROM jobs_delivery")
+        held = [failure.get("worker") for failure in json.loads(failures or "[]")]
+        make_visible()
+    assert held == ["host:1", None, None]
 
 
 def test_a_suspect_is_claimed_alone_and_its_mates_are_not_held_up_for_good(send: Any) -> None:

@@ -51,7 +51,7 @@ class Mutation:
 
 # As many queues write it. The subquery may be run again for each row it is compared with, and lock further ones.
 CLAIM_BY_SUBQUERY = """
-WITH token AS MATERIALIZED (SELECT nextval('jobs_lease_token') AS value),
+WITH token AS MATERIALIZED (SELECT %(holder)s + nextval('jobs_lease_token') AS value),
 claimed AS (
     UPDATE jobs_delivery d
     SET visible_at = clock_timestamp() + %(lease)s * interval '1 second', lease_token = token.value,

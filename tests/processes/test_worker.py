@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from typing import Any
 
 import pytest
@@ -63,6 +64,10 @@ def test_a_message_that_kills_its_worker_is_buried_after_five_receives_and_its_m
     assert sorted(effects()) == sorted(before + after)
     deaths = processes.log(worker).count("worker.died")
     assert deaths == (5 if fault in DEADLY else 0), "five deaths, or five failures that Python could still catch"
+    if fault in DEADLY:
+        held = [failure["worker"] for failure in letter.failures if failure["error_class"] == "LeaseExpired"]
+        assert len(set(held)) == 5, "each attempt names the worker that fell silent, and they were five"
+        assert all(name.startswith(f"{socket.gethostname()}:") for name in held)
 
 
 @pytest.mark.parametrize(
