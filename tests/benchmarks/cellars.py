@@ -142,24 +142,39 @@ def imported(rows: int) -> dict[str, float]:
     return child("import", str(rows))
 
 
+def beside() -> tuple[dict[str, float], dict[str, float]]:
+    """What pages and a feed's writes take, in milliseconds, while nothing else runs, and while all is valued."""
+    server.execute(EMPTY, DATABASE)
+    server.execute("CHECKPOINT", DATABASE)
+    child("pages", "2")  # so that both find the same things in memory
+    idle = child("pages", "15")
+    with start("value") as run:
+        during = child("pages", "15")
+        if run.poll() is not None:
+            raise RuntimeError("the run ended before the pages were asked: take more bottles")
+        assert run.wait(300) == 0
+    return idle, during
+
+
 def child(what: str, *arguments: str) -> Any:
     """Run a part of this module with Django on the benchmark's database."""
+    with start(what, *arguments) as process:
+        told, complained = process.communicate()
+    if process.returncode:
+        raise RuntimeError(f"{what}: {told[-2000:]}{complained[-4000:]}")
+    return json.loads(told.splitlines()[-1])
+
+
+def start(what: str, *arguments: str) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "DATABASE_URL": server.url(DATABASE).replace("postgresql", "postgres"),
         "DJANGO_SETTINGS_MODULE": "winecellar.settings",
         "LOG_LEVEL": "ERROR",
+        "ALLOWED_HOSTS": "testserver",
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.benchmarks.cellars", "--child", what, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{what}: {done.stdout[-2000:]}{done.stderr[-4000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, "-m", "tests.benchmarks.cellars", "--child", what, *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def run_child(what: str, arguments: list[str]) -> dict[str, Any]:
@@ -178,6 +193,8 @@ def run_child(what: str, arguments: list[str]) -> dict[str, Any]:
         return {}
     if what == "import":
         return import_file(int(arguments[0]))
+    if what == "pages":
+        return ask_pages(float(arguments[0]))
     assert what == "value"
     slot = datetime.fromisoformat(SLOT)
     longest, chunks = 0.0, 0
@@ -200,6 +217,54 @@ def run_child(what: str, arguments: list[str]) -> dict[str, Any]:
         "longest_transaction": longest,
         "transactions": chunks,
     }
+
+
+def ask_pages(seconds: float) -> dict[str, float]:
+    """The cellar's page, a wine's, and a merchant's new price, in turns, each for somebody or something else."""
+    import random
+    from datetime import UTC, datetime, timedelta
+    from decimal import Decimal
+    from statistics import quantiles
+
+    from django.db import connection
+    from django.test import Client
+
+    from pricing.models import Merchant, Wine
+    from pricing.rules import Observation
+    from pricing.services import record_observations
+    from winecellar.accounts.models import User
+
+    chance = random.Random(2016)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM accounts_user ORDER BY hashint4(id::int) LIMIT 20")
+        people = User.objects.filter(pk__in=[pk for (pk,) in cursor.fetchall()])
+    clients = [Client() for _ in people]
+    for client, person in zip(clients, people, strict=True):
+        client.force_login(person)
+    merchant = Merchant.objects.get(pk="mch_1")
+    wine, wines = 0, Wine.objects.count()
+
+    def feed() -> bool:
+        now = datetime.now(UTC)
+        seen = Observation(f"wn_{1 + wine % wines}", Decimal(chance.randint(1_000, 30_000)) / 100, now)
+        record_observations(merchant=merchant, observations=[seen], attributes={}, now=now + timedelta(seconds=1))
+        return True
+
+    acts = {
+        "cellar": lambda: chance.choice(clients).get("/cellar").status_code == 200,
+        "wine": lambda: clients[0].get(f"/wines/wn_{chance.randint(1, wines)}").status_code == 200,
+        "price": feed,
+    }
+    took: dict[str, list[float]] = {name: [] for name in acts}
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until or wine < 20:  # a slow machine has something to count too
+        wine += 1
+        for name, act in acts.items():
+            began = time.perf_counter()
+            assert act(), name
+            took[name].append(1_000 * (time.perf_counter() - began))
+            time.sleep(0.005)  # people read
+    return {name: quantiles(times, n=100)[98] for name, times in took.items()}
 
 
 def import_file(rows: int) -> dict[str, Any]:
@@ -291,6 +356,10 @@ def main() -> None:
             print(f"one INSERT … SELECT {seconds:.1f} s; ours {took:.1f} s, {seconds / took:.2f} of its speed:")
             print(f"  {rows / took:,.0f} rows/s, {ours['memory_mb']:.0f} MB,")
             print(f"  {ours['transactions']} transactions, the longest {longest:.2f} s", flush=True)
+        idle, during = beside()
+        for name, ms in idle.items():
+            ratio = during[name] / ms
+            print(f"p99 of a {name}: {ms:.0f} ms idle, {during[name]:.0f} ms while all is valued: {ratio:.1f} x")
         for _ in range(options.runs):
             took = imported(size.import_rows)
             look, write = (size.import_rows / took[part] for part in ("look", "write"))

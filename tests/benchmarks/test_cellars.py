@@ -28,3 +28,7 @@ def test_the_night_and_one_plain_statement_come_to_the_same_result() -> None:
 def test_a_file_is_imported_whole() -> None:
     took = cellars.imported(500)
     assert took["matched"] > 0
+
+
+def test_pages_and_prices_are_timed_beside_the_run() -> None:
+    assert set(cellars.child("pages", "1")) == {"cellar", "wine", "price"}
