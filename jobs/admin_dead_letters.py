@@ -29,7 +29,6 @@ from jobs.dead_letters.services import NeedsTellingError, RefusedError
 from jobs.dead_letters.sparkline import sparkline
 from jobs.read_only import ReadOnlyAdmin
 
-RUNBOOK = "docs/runbooks/dead-letters.md"
 AGAIN = "dead letters, typed"  # in the session: what was given for the portion before
 
 
@@ -176,7 +175,6 @@ class DeadLetterAdmin(ReadOnlyAdmin):
                 "opts": self.opts,
                 "acts": offered(request),
                 "origin_word": load_case_files().origin_word,
-                "runbook": RUNBOOK,
                 **context,
             },
         )
@@ -236,7 +234,6 @@ class RedriveAdmin(ReadOnlyAdmin):
             "by": selectors.names([run.by])[run.by],
             "outcomes": [(Outcome(name).label, count) for name, count in run.counts.items()],
             "may_stop": run.state == Redrive.State.RUNNING and not run.stop_asked_by and self._may_stop(request, run),
-            "runbook": RUNBOOK,
         }
         return TemplateResponse(request, "admin/jobs/redrive/progress.html", context)
 

@@ -6,6 +6,7 @@ from django.urls import include, path
 from winecellar.home import home
 from winecellar.security_txt import security_txt
 
+admin.site.site_header = admin.site.site_title = "Winecellar"
 handler429 = "winecellar.accounts.views.too_many"  # allauth asks for it by this name
 
 urlpatterns = [

@@ -297,3 +297,6 @@ def test_the_alarm_leads_to_its_letters_and_to_the_runbook_on_its_page_and_in_it
         assert "docs/runbooks/dead-letters.md" in where
         assert address in where
     assert client.get(address).status_code == 200
+    runbook = "/admin/jobs/subscription/runbooks/dead-letters/"
+    assert runbook in text(client, "/admin/jobs/deadletter/")
+    assert client.get(runbook).status_code == 200
