@@ -140,7 +140,7 @@ claimed AS (
             jsonb_strip_nulls(jsonb_build_object(
                 'at', d.visible_at, 'receive', d.receive_count, 'error_class', 'LeaseExpired',
                 'reason', 'its worker fell silent',
-                'worker', (SELECT owner FROM jobs_process WHERE number = d.lease_token >> 40)))) END
+                'worker', (SELECT max(owner) FROM jobs_process WHERE number = d.lease_token >> 40)))) END
     FROM token
     WHERE d.ctid = ANY (ARRAY(SELECT tid FROM taken))
     RETURNING d.id, d.message_id, d.published_at, d.receive_count

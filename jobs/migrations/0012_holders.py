@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="process",
             name="number",
-            field=models.IntegerField(help_text="A worker's, which its leases carry.", null=True, unique=True),
+            field=models.IntegerField(help_text="A worker's, which its leases carry.", null=True),
         ),
         # As many as the bits above a token's own leave room for.
         migrations.RunSQL(

@@ -169,7 +169,7 @@ class Process(models.Model):
     started_at = models.DateTimeField()
     beat_at = models.DateTimeField()
     facts = models.JSONField(default=dict, db_default={}, help_text="A worker's: what is under way, and since when.")
-    number = models.IntegerField(null=True, unique=True, help_text="A worker's, which its leases carry.")
+    number = models.IntegerField(null=True, help_text="A worker's, which its leases carry.")
 
     class Meta:
         db_table = "jobs_process"

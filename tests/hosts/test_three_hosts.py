@@ -27,9 +27,11 @@ def publish(database: Sandbox, first: int, count: int, **body: Any) -> list[str]
 
 
 def sessions_of(database: Sandbox, host: int) -> list[int]:
-    """The server's processes for workers of this host that are in the middle of a transaction."""
+    """The server's processes for workers of this host that are at work on a batch: rows gone, and not committed yet."""
     found = database.execute(
-        "SELECT pid FROM pg_stat_activity WHERE client_addr = %s AND xact_start IS NOT NULL", [f"10.77.0.{10 + host}"]
+        "SELECT pid FROM pg_stat_activity JOIN pg_locks USING (pid) WHERE client_addr = %s AND xact_start IS NOT NULL"
+        " AND relation = 'jobs_delivery'::regclass AND mode = 'RowExclusiveLock'",
+        [f"10.77.0.{10 + host}"],
     )
     return [pid for (pid,) in found]
 
@@ -58,7 +60,7 @@ def test_a_host_that_is_cut_off_in_the_middle_of_a_batch_doubles_nothing_and_hol
     network.cut(CUT_OFF)
     assert not reaches(network, CUT_OFF)
 
-    wait_until(lambda: len(database.effects()) >= EVENTS, seconds=60, what="the other hosts do all of the work")
+    wait_until(lambda: len(database.effects()) >= EVENTS, seconds=120, what="the other hosts do all of the work")
     assert sorted(database.effects()) == sorted(published), "each effect once, none lost"
     assert workers[CUT_OFF].poll() is None
 

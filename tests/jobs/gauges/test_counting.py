@@ -1,5 +1,6 @@
 """What is counted, by whom, and what a crash, a lag or an absence does to it."""
 
+import dataclasses
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -129,6 +130,40 @@ def test_what_a_process_did_not_tell_before_it_died_is_missing_and_what_it_could
     reporter.tell_counts()
     assert sum(p.flows.acked for p in counting().subscription("strict").partitions) == 3, "one is not counted"
     assert counting().subscription("strict").depth == 0, "which no gauge of what waits depends on"
+
+
+def test_who_is_cut_off_while_it_tells_its_counts_holds_up_nobody_elses_for_long(send: Any, counting: Count) -> None:
+    """Its transaction is open, its network gone: the server would keep its rows locked for hours."""
+    written, over = threading.Event(), threading.Event()
+
+    def is_cut_off(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        result = execute(sql, params, many, context)
+        if sql == store.ADD_FLOWS:
+            written.set()
+            over.wait(60)
+        return result
+
+    def tell(counts: Any) -> None:
+        try:
+            with connection.execute_wrapper(is_cut_off):
+                store.add(counts)
+        except OperationalError:
+            pass  # the server has ended it
+        finally:
+            connection.close()
+
+    send("a")
+    drain(["strict"])
+    counts = tally.take()
+    counts_again = dataclasses.replace(counts)
+    lost = threading.Thread(target=tell, args=(counts,))
+    lost.start()
+    assert written.wait(20)
+    store.add(counts_again)  # the same partition in the same minute: it waits for the other
+    assert not over.is_set()
+    over.set()
+    lost.join(20)
+    assert sum(p.flows.acked for p in counting().subscription("strict").partitions) == 1
 
 
 def test_arrivals_are_counted_from_the_log_for_each_partition_once(send: Any, counting: Count) -> None:
