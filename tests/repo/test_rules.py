@@ -47,9 +47,10 @@ def test_the_census_changes_nothing_of_the_queue() -> None:
 
 def test_only_one_module_speaks_sql_to_the_schedules_tables() -> None:
     speaks = re.compile(r"\b(INTO|FROM|UPDATE|JOIN|TABLE)\s+jobs_(job|run|lock|process|incident)\b")
-    assert {str(path.relative_to(ROOT)) for path in modules() if speaks.search(path.read_text())} == {
-        "jobs/schedule/store.py"
-    }
+    said = {str(path.relative_to(ROOT)): {what for _, what in speaks.findall(path.read_text())} for path in modules()}
+    assert {module for module, tables in said.items() if tables} == {"jobs/schedule/store.py", "jobs/queue.py"}
+    assert said["jobs/queue.py"] == {"process"}, "one statement: whose the lease was that ran out"
+    assert not re.search(r"(INTO|UPDATE)\s+jobs_process", (ROOT / "jobs/queue.py").read_text()), "it is read there"
 
 
 @pytest.mark.parametrize(
