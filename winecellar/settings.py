@@ -155,6 +155,8 @@ TRACES_SERVICE_NAME = env.str("OTEL_SERVICE_NAME", default="winecellar")
 
 # A worker tells what it has done this often, with its sign of life: what a crash leaves uncounted is no more.
 GAUGE_FLUSH_INTERVAL = timedelta(seconds=1)
+# Who is cut off while it tells its counts, or counts the queue, holds up others' no longer than this.
+GAUGE_SILENT_LIMIT = timedelta(seconds=5)
 # The watchman counts the queue with each look, but so that counting takes no more than this share of the time.
 CENSUS_SHARE = 0.02
 # Arrivals are counted from the log, and wait for a transaction that is open no longer than this.

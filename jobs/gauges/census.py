@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from jobs.gauges.figures import Counted
-from jobs.gauges.store import BRIEFLY
+from jobs.gauges.store import briefly
 
 # Every partition there is, the empty ones too. `due` is since when the delivery that waits longest could have been
 # handled: its publication, or the end of its delay. That end is known until it is first handed out; one that was handed
@@ -101,7 +101,7 @@ CATCH_UP = timedelta(minutes=10)
 def take() -> bool:
     """Count now and keep it, unless another process is at it or the last count's cost asks for more time between."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(BRIEFLY)
+        briefly(cursor)
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [CENSUS_LOCK])
         if not cursor.fetchone()[0]:
             return False

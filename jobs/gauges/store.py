@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from jobs.gauges.figures import Flows, Pause, Point
@@ -17,9 +19,6 @@ from jobs.queue import storable
 
 SLOT = timedelta(minutes=5)  # arrivals are noted by it, so that a day of them is quickly read
 
-# For a transaction whose rows everybody's counts go to: who is cut off in it holds them up no longer than this. Servers
-# notice by themselves after hours.
-BRIEFLY = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
 # In the order of the key, so that two workers never wait for each other crosswise.
 ADD_FLOWS = """
 INSERT INTO jobs_minute AS m (minute, subscription_id, part, received, acked, retried, buried)
@@ -41,6 +40,12 @@ ON CONFLICT (kind, minute, subscription_id, name) DO UPDATE SET count = o.count 
 """
 
 
+def briefly(cursor: Any) -> None:
+    """For a transaction whose rows everybody's counts go to: the server ends it soon after who began it is cut off."""
+    limit = f"{settings.GAUGE_SILENT_LIMIT.total_seconds():.0f}s"
+    cursor.execute("SELECT set_config('idle_in_transaction_session_timeout', %s, true)", [limit])
+
+
 def add(counts: Counts) -> None:
     """Add what a process counted, all of it or nothing. A crash of the server may forget the last moments of it."""
     flows = [
@@ -59,7 +64,7 @@ def add(counts: Counts) -> None:
         for (kind, subscription, name), count in counts.occurred.items()
     ]
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(BRIEFLY)
+        briefly(cursor)
         cursor.execute("SET LOCAL synchronous_commit = off")
         if flows:
             cursor.execute(ADD_FLOWS, [dumps(flows)])
