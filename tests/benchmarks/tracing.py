@@ -7,7 +7,8 @@ absent  the same code with the lines about tracing cut out of it
 none    as it ships: no SDK is set up, no request said anything of its trace
 sdk     an SDK that makes every span and throws it away
 
-The bar: none drains at 0.98 of absent or better. Ratios are each run's own, and their median is told.
+The bar: none drains at 0.98 of absent or better. Ratios are each run's own, and their median is told. Two runs of the
+same code differ by more than that, so the lines are also timed alone, against what a delivery takes in the whole.
 """
 
 from __future__ import annotations
@@ -15,14 +16,18 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
+import timeit
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from statistics import median
 
+from jobs import tracing
 from tests.benchmarks import measure, server
 from tests.benchmarks.process import database_of
 from tests.benchmarks.systems import OURS, SYSTEMS
 
 CASES = ("absent", "none", "sdk")
+BATCH = 500  # of the route noop, tests/benchmarks/routes.py
 
 
 def main() -> None:
@@ -42,6 +47,29 @@ def main() -> None:
             ratios = [run[case][what] / run["absent"][what] for run in runs]
             bar = " (bar: 0.98)" if (what, case) == ("drain", "none") else ""
             print(f"{what}, {case}: {median(ratios):.3f} × absent{bar}, from {min(ratios):.3f} to {max(ratios):.3f}")
+    each = 1 / median(run["none"]["drain"] for run in runs)
+    single = 1 / median(run["none"]["single"] for run in runs)
+    for what, line, batch, whole in (
+        ("drained", lambda: tracing.process("noop", ()), BATCH, each),
+        ("published one by one", lambda: tracing.send(()), 1, single),
+    ):
+        lines = alone(line) / batch
+        print(f"{what}, none: of {whole * 1e6:.1f} µs each, {lines * 1e9:.1f} ns are the lines: {lines / whole:.3%}")
+
+
+def alone(line: Callable[[], AbstractContextManager[object]], times: int = 200_000) -> float:
+    """Seconds that a line about tracing takes where no SDK is set up, and nothing else: the best of ten."""
+
+    def traced() -> None:
+        with line():
+            pass
+
+    def empty() -> None:
+        pass
+
+    assert isinstance(line(), nullcontext), "somebody set up an SDK here"
+    best, nothing = (min(timeit.repeat(code, number=times, repeat=10)) / times for code in (traced, empty))
+    return best - nothing
 
 
 def run(number: int, jobs: int, singles: int, cases: Sequence[str] = CASES) -> dict[str, dict[str, float]]:
