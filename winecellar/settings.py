@@ -279,7 +279,7 @@ VALUATION_OFFER_FRESH = timedelta(days=30)
 # Totals are kept for ever.
 VALUATION_DETAIL_RETENTION = timedelta(days=8)
 # Cellars valued in one transaction: half a second, so that a lost lock costs little and nobody waits for its rows.
-VALUATION_CHUNK = env.int("VALUATION_CHUNK", default=2_000)
+VALUATION_CHUNK = env.int("VALUATION_CHUNK", default=3_000)
 CELLAR_MAX_FILE_BYTES = 20_000_000  # a hundred thousand bottles of CellarTracker's longest rows, twice over
 CELLAR_MAX_BOTTLES = 100_000  # of one person: ten times the largest private cellar that was ever auctioned
 # More in one row is a column read wrongly (a price taken for a quantity), and so are files whose rows hold ...

@@ -130,35 +130,33 @@ WHERE day = %(day)s AND EXISTS (SELECT FROM next)
 RETURNING (SELECT valued_to FROM mark), valued_to, (SELECT count(*) FROM next)
 """
 # The cascade is rules.worth, set-wise. nullif: what rounds to nothing is no value. One range of cellars and one
-# aggregate over one join: the planner knows how many rows there are, and can do nothing once per row.
+# aggregate over one join: the planner knows how many rows there are, and can do nothing once per row. OFFSET 0: what a
+# bottle is worth is worked out once, not wherever it is named; another money's rate only where it is needed.
 VALUE_CELLARS = """
-WITH rate AS MATERIALIZED (
-    SELECT key AS currency, value::numeric AS per_usd
-    FROM cellars_night, LATERAL jsonb_each_text(rates) WHERE day = %(day)s
-), line AS (
-    SELECT c.id AS cellar_id, c.currency, here.per_usd, b.id AS bottle_id, b.quantity,
+WITH line AS (
+    SELECT c.id AS cellar_id, c.currency, per_usd, b.id AS bottle_id, b.quantity,
            coalesce(by_owner, by_offer, by_paid) AS unit,
            CASE WHEN by_owner IS NOT NULL THEN %(own)s
                 WHEN by_offer IS NOT NULL THEN CASE WHEN p.offer_usd IS NULL THEN %(last_offer)s ELSE %(offer)s END
                 WHEN by_paid IS NOT NULL THEN %(paid)s ELSE %(none)s END AS source,
            CASE WHEN by_owner IS NULL AND by_offer IS NOT NULL THEN p.last_seen_on END AS seen_on
-    FROM cellars_cellar c
-    JOIN rate here ON here.currency = c.currency
+    FROM cellars_night night
+    CROSS JOIN cellars_cellar c
+    CROSS JOIN LATERAL (SELECT (rates ->> c.currency)::numeric AS per_usd OFFSET 0) here
     LEFT JOIN cellars_bottle b
       ON b.cellar_id = c.id AND b.quantity > 0
     LEFT JOIN (SELECT *, coalesce(offer_usd, last_usd) AS usd FROM cellars_nightprice WHERE day = %(day)s) p
       ON p.wine_id = b.wine_id AND (p.size_ml = b.size_ml OR c.scales_by_size)
-    LEFT JOIN rate own ON own.currency = b.own_currency
-    LEFT JOIN rate paid ON paid.currency = b.paid_currency
     CROSS JOIN LATERAL (SELECT
-        nullif(CASE WHEN b.own_currency = c.currency THEN b.own_value
-                    ELSE round(b.own_value * here.per_usd / own.per_usd, 2) END, 0) AS by_owner,
-        nullif(round(CASE WHEN p.size_ml = b.size_ml THEN p.usd * here.per_usd
-                          ELSE p.usd * b.size_ml / p.size_ml * here.per_usd END, 2), 0) AS by_offer,
-        nullif(CASE WHEN b.paid_currency = c.currency THEN b.paid
-                    ELSE round(b.paid * here.per_usd / paid.per_usd, 2) END, 0) AS by_paid
+        nullif(CASE WHEN b.own_value IS NULL OR b.own_currency = c.currency THEN b.own_value
+                    ELSE round(b.own_value * per_usd / (rates ->> b.own_currency)::numeric, 2) END, 0) AS by_owner,
+        nullif(round(CASE WHEN p.size_ml = b.size_ml THEN p.usd * per_usd
+                          ELSE p.usd * b.size_ml / p.size_ml * per_usd END, 2), 0) AS by_offer,
+        nullif(CASE WHEN b.paid IS NULL OR b.paid_currency = c.currency THEN b.paid
+                    ELSE round(b.paid * per_usd / (rates ->> b.paid_currency)::numeric, 2) END, 0) AS by_paid
+        OFFSET 0
     ) worth
-    WHERE c.id > %(after)s AND c.id <= %(last)s
+    WHERE night.day = %(day)s AND c.id > %(after)s AND c.id <= %(last)s AND per_usd IS NOT NULL
 ), valued AS MATERIALIZED (
     SELECT cellar_id, min(currency) AS currency, min(per_usd) AS per_usd, coalesce(sum(quantity * unit), 0) AS value,
            coalesce(sum(quantity), 0) AS bottles,
