@@ -216,11 +216,22 @@ def claim_with_mark(frontier: Frontier, name: str) -> queue.Claim:
     return lanes.claim_from(frontier, partition(name), load_routes()[name], 20)[0]
 
 
+# The mark needs two looks, the second after all that ran at the first has ended. Five times that is plenty.
+TURNS = 5
+
+
 def move_mark_past(frontier: Frontier, name: str, delivery: int, *, seconds: float = 60.0) -> bool:
-    """Work until the mark has passed this delivery; whether it did. Transactions anywhere on the server delay it."""
+    """Work until the mark has passed this delivery; whether it did. Transactions anywhere on the server delay it, and
+    nothing else may: it is given up when all that ran has ended so and so many times."""
     deadline = time.monotonic() + seconds
+    turns, running = 0, 0
     while frontier.mark(partition(name)) <= delivery:
-        if time.monotonic() > deadline:
+        ((oldest, newest),) = rows(
+            "SELECT pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint FROM pg_current_snapshot() s"
+        )
+        if oldest >= running:
+            turns, running = turns + 1, newest
+        if turns > TURNS or time.monotonic() > deadline:
             return False
         send("b")
         settle(name, claim_with_mark(frontier, name))
