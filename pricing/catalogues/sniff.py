@@ -13,9 +13,13 @@ from pricing.catalogues.errors import UnreadableFileError
 from pricing.catalogues.options import FileSettings, Format
 from pricing.catalogues.xml_rows import DOCUMENT_TYPE
 
-_WEB_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|script)\b", re.IGNORECASE | re.DOTALL)
+# Both take a comment whole and never anew (possessive, atomic). Else, before what is no root, many of them would be
+# tried in every way of joining some into one, which never ends.
+_WEB_PAGE = re.compile(
+    r"\s*+(?:(?><!--.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body|script)\b", re.IGNORECASE | re.DOTALL
+)
 # What stands before an XML file's root, and its name.
-_ROOT = re.compile(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(?:[\w.-]+:)?(?P<root>[\w.-]+|!DOCTYPE)", re.DOTALL)
+_ROOT = re.compile(r"\s*+(?:(?><\?.*?\?>|<!--.*?-->)\s*+)*+<(?:[\w.-]+:)?(?P<root>[\w.-]+|!DOCTYPE)", re.DOTALL)
 _GOOGLE_ONLY = frozenset({"google product category", "sale price effective date", "image link", "item group id"})
 _FORMATS_OF_ROOTS = {vivino.ROOT: Format.VIVINO_XML, wine_searcher.ROOT: Format.WINE_SEARCHER_XML}
 

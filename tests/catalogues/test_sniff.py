@@ -3,6 +3,7 @@
 import pytest
 
 from tests.catalogues.files import take
+from tests.fuzz.run import bounded
 
 CSV = "id,name,price\n1,a,10\n"
 
@@ -48,3 +49,10 @@ def test_the_merchants_setting_goes_before_what_a_file_looks_like():
     google = "id,title,price,image_link\n1,a,10,\n"
     assert take(google).format == "google-text"
     assert take(google, format="delimited").format == "delimited"
+
+
+@pytest.mark.parametrize("before", ["<!-- a -->", "<?b c?>", "<!-- a -->\n<?b?>", "<!--", "<?b", "\n", "<!-- a --> "])
+@pytest.mark.parametrize("then", ["", "<", "!", "?>", "< html>", "<catalog/>"])
+def test_however_much_stands_before_the_root_it_is_read_once(before, then):
+    with bounded():  # seconds of processor; found by fuzzing: thirty comments and no root took for ever
+        assert take(before * 3_000 + then, name="list.xml").fault

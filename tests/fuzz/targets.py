@@ -131,6 +131,7 @@ def _words(content: bytes) -> object:
     ), read_listing(text)
 
 
+MUCH_BEFORE = RSS.replace("<rss", "<!-- a --><?b?>" * 30 + "<rss")
 CELLARS = [tabs(each, {}) for each in (INVENTORY, LIST, BOTTLES, PURCHASE, CONSUMED)]
 TARGETS = [
     Target(
@@ -174,7 +175,12 @@ TARGETS = [
     ),
     Target(
         "catalogue xml",
-        [RSS.encode(), WINE_SEARCHER.encode(), VIVINO.encode()],
+        [
+            RSS.encode(),
+            WINE_SEARCHER.encode(),
+            VIVINO.encode(),
+            RSS.replace("<rss", "<!-- a --><?b?>" * 30 + "<rss").encode(),
+        ],
         _catalogue("list.xml"),
         (UnclearNumbersError, UnreadableFileError),
         pack=gzipped,
