@@ -124,9 +124,7 @@ class _Api(BaseHTTPRequestHandler):
                     asked["payment_intent"], fails=how.kind == "refund-fails", pending=how.kind == "pending"
                 )
             case "GET", "payment_intents":
-                return "look", lambda how: _listed(
-                    [each for each in bank.intents.values() if each["customer"] == asked["customer"]]
-                )
+                return "look", lambda how: _listed(bank.intents_of(asked["customer"]))
             case "GET", "payment_intents", pk:
                 return "look", lambda how: bank._intent(pk)
             case "POST", "customers":
