@@ -22,9 +22,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from winecellar.demo.payments_api import PaymentServer, signed
+from winecellar.demo.mail_script import Behaviour
+from winecellar.demo.payments_api import HasNext, PaymentServer, signed
 from winecellar.demo.payments_bank import Bank, Document
-from winecellar.demo.payments_script import PaymentScript
+from winecellar.demo.payments_script import WELL, PaymentScript
 from winecellar.embedded import ROOT
 
 SECRET = "whsec_chaos"
@@ -105,6 +106,18 @@ class Reports:
                 self._put(event, tries=min(tries + 1, 5))
 
 
+class Scripts:
+    """What the provider does now, and before that what was put first. Threads may share it."""
+
+    def __init__(self) -> None:
+        self.first: HasNext = PaymentScript()
+        self.then: HasNext = PaymentScript()
+
+    def next(self, request: str) -> Behaviour:
+        found = self.first.next(request)
+        return found if found is not WELL else self.then.next(request)
+
+
 class Banks:
     """Behind the provider the buyers' banks: what was pending ends well or not; some refunds come back days later."""
 
@@ -157,16 +170,20 @@ def main() -> None:
         bank.customers[owner] = {"id": owner}
         bank.cards[card] = {"id": card, "declines": declines(number)}
     banks = Banks(bank, random.Random(f"{chosen.seed}:banks"))
-    server = PaymentServer(0, bank).start()
+    scripts = Scripts()
+    server = PaymentServer(0, bank, scripts).start()
     print(json.dumps({"url": server.url}), flush=True)
     threading.Thread(target=_watch, args=(banks,), daemon=True).start()
     for line in sys.stdin:
         command, _, rest = line.strip().partition(" ")
         match command:
             case "script":
-                server.script = PaymentScript(rest)
+                scripts.then = PaymentScript(rest)
+            case "first":
+                scripts.first = PaymentScript(rest)
             case "calm":
-                server.script, banks.calm = PaymentScript(), True
+                scripts.first = scripts.then = PaymentScript()
+                banks.calm = True
             case "again":
                 reports.again()
             case "waiting":

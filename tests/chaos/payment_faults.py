@@ -19,10 +19,12 @@ from tests.chaos.plan import Strike
 from tests.chaos.site import send
 from winecellar.purchases import services
 from winecellar.purchases.models import Purchase
-from winecellar.purchases.rules import ENDED, NEEDS_PERSON, Event, RefusedError
+from winecellar.purchases.rules import NEEDS_PERSON, Event, RefusedError, State
 
 WAITS = 8.0  # seconds in which somebody will buy something
-UNDER_WAY = Purchase.objects.exclude(state__in=[state.value for state in ENDED | NEEDS_PERSON])
+# So that some are charged already, and nobody here knows it yet, when they are to be undone.
+SLOW = "confirm: taken-hang:3*3"
+UNDER_WAY = Purchase.objects.exclude(asked_at=None).filter(state__in=[State.CHARGING, State.ASKING, State.LAPSED])
 FOR_A_PERSON = Purchase.objects.filter(state__in=[state.value for state in NEEDS_PERSON])
 
 
@@ -49,6 +51,8 @@ def repeat_reports(scene: Scene, strike: Strike) -> None:
 def operator(scene: Scene, strike: Strike) -> None:
     """Of what waits for a person or is under way, one; two clicks at once."""
     event = Event(strike.mode)
+    if event is Event.COMPENSATE:
+        _payments(scene).tell(f"first {SLOW}")
     purchase = _chosen(scene, strike, event)
     clicks = [threading.Thread(target=decide, args=(scene, f"cashier-{n}", purchase, event)) for n in range(2)]
     for click in clicks:
@@ -79,7 +83,7 @@ def resume_all(scene: Scene) -> None:
 
 
 def _chosen(scene: Scene, strike: Strike, event: Event) -> int:
-    """A purchase is under way for some hundredths of a second, if all is well: so it is waited for."""
+    """Few purchases are under way at a time, if all is well: so one is waited for."""
     wanted = FOR_A_PERSON if event is Event.RESUME else UNDER_WAY
     until = time.monotonic() + (0.0 if event is Event.RESUME else WAITS)
     while True:
