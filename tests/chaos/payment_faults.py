@@ -22,8 +22,10 @@ from winecellar.purchases.models import Purchase
 from winecellar.purchases.rules import NEEDS_PERSON, Event, RefusedError, State
 
 WAITS = 8.0  # seconds in which somebody will buy something
+TRIES = 20
 # So that some are charged already, and nobody here knows it yet, when they are to be undone.
-SLOW = "confirm: taken-hang:3*3"
+SLOW_SECONDS = 3
+SLOW = f"confirm: taken-hang:{SLOW_SECONDS}*5"
 UNDER_WAY = Purchase.objects.exclude(asked_at=None).filter(state__in=[State.CHARGING, State.ASKING, State.LAPSED])
 FOR_A_PERSON = Purchase.objects.filter(state__in=[state.value for state in NEEDS_PERSON])
 
@@ -53,6 +55,7 @@ def operator(scene: Scene, strike: Strike) -> None:
     event = Event(strike.mode)
     if event is Event.COMPENSATE:
         _payments(scene).tell(f"first {SLOW}")
+        scene.pause(SLOW_SECONDS / 2)
     purchase = _chosen(scene, strike, event)
     clicks = [threading.Thread(target=decide, args=(scene, f"cashier-{n}", purchase, event)) for n in range(2)]
     for click in clicks:
@@ -62,18 +65,22 @@ def operator(scene: Scene, strike: Strike) -> None:
 
 
 def decide(scene: Scene, by: str, purchase: int, event: Event) -> None:
+    """Who gets no answer clicks again."""
     id_ = str(purchase)
-    scene.history.note(by, "decide", "invoke", id_, event=event.value)
-    try:
-        services.intervene(purchase_id=purchase, event=event, by=by, note="chaos", now=timezone.now())
-    except RefusedError as error:
-        scene.history.note(by, "decide", "fail", id_, event=event.value, why=str(error)[:80])
-    except DatabaseError as error:
-        scene.history.note(by, "decide", "unknown", id_, event=event.value, why=str(error)[:80])
-    else:
-        scene.history.note(by, "decide", "ok", id_, event=event.value)
-    finally:
-        close()
+    for _ in range(TRIES):
+        scene.history.note(by, "decide", "invoke", id_, event=event.value)
+        try:
+            services.intervene(purchase_id=purchase, event=event, by=by, note="chaos", now=timezone.now())
+        except RefusedError as error:
+            return scene.history.note(by, "decide", "fail", id_, event=event.value, why=str(error)[:80])
+        except DatabaseError as error:
+            scene.history.note(by, "decide", "unknown", id_, event=event.value, why=str(error)[:80])
+            scene.pause(0.3)
+        else:
+            return scene.history.note(by, "decide", "ok", id_, event=event.value)
+        finally:
+            close()
+    return None
 
 
 def resume_all(scene: Scene) -> None:
