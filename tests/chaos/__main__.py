@@ -74,6 +74,10 @@ def main(chosen: argparse.Namespace) -> int:
 if __name__ == "__main__":
     what = options()
     if what.control:
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "winecellar.settings")
+        import django
+
+        django.setup()  # the clients' own imports need it
         from tests.chaos import control
 
         sys.exit(control.main())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
+from http.client import HTTPResponse
 from urllib.parse import urlencode
 
 from django.db import connection, transaction
@@ -18,6 +19,7 @@ from tests.chaos.fill import SCARCE
 from tests.chaos.load import BETWEEN_TRIES, CSRF, NOT_NOW, Client, Site, Target, headers_of
 from winecellar.purchases import upkeep
 
+Answer = tuple[HTTPResponse, bytes]
 BUYERS = 4
 MOST = 3  # bottles at once
 FIELD = 'name="{}" value="([^"]*)"'
@@ -69,7 +71,8 @@ class Buyer(Client):
         page = html.unescape(body.decode())
         form = read(page)
         if answer.status != 302 and form is None and NONE_LEFT not in page:
-            self.history.note(self.name, "look at stock", "fail", str(item), why=f"{answer.status} {page[:200]}")
+            why = f"{answer.status} {page[:200]}"
+            self.history.note(self.name, "look at stock", "fail", str(item), user=user, why=why)
         return form
 
     def buy(self, user: int, item: int, form: Form, quantity: int) -> None:
@@ -78,12 +81,12 @@ class Buyer(Client):
         self.history.note(self.name, "buy", "invoke", form.token, **facts)
         given = {"token": form.token, "unit_price": form.price, "currency": form.currency, "quantity": quantity}
         body = urlencode({**given, "csrfmiddlewaretoken": CSRF}).encode()
-        while not self._answered(form.token, self._ask("POST", user, item, body)):
+        while not self._answered(user, form.token, self._ask("POST", user, item, body)):
             self.site.close()
             if self.stopping.wait(BETWEEN_TRIES):
                 return
 
-    def _answered(self, token: str, said: tuple[object, bytes] | str) -> bool:
+    def _answered(self, user: int, token: str, said: Answer | str) -> bool:
         """Note what was said; whether it says anything."""
         if isinstance(said, str):
             self.history.note(self.name, "buy", "unknown", token, why=said)
@@ -99,10 +102,10 @@ class Buyer(Client):
             self.history.note(self.name, "buy", "signed out", token)
         else:
             told = REFUSED.search(html.unescape(body.decode(errors="replace")))
-            self.history.note(self.name, "buy", "fail", token, why=told[1] if told else f"{answer.status}")
+            self.history.note(self.name, "buy", "fail", token, user=user, why=told[1] if told else f"{answer.status}")
         return True
 
-    def _ask(self, method: str, user: int, item: int, body: bytes | None = None) -> tuple[object, bytes] | str:
+    def _ask(self, method: str, user: int, item: int, body: bytes | None = None) -> Answer | str:
         """The answer, or why there is none."""
         try:
             return self.site.ask(method, f"/buy/{item}", body, headers_of(self.target, user))

@@ -135,6 +135,7 @@ class Story:
                 story.redriven.append((by, tuple(line["letters"])))
             elif what == "erase":
                 story._erase(line, how)
+                story.sales.take(line)
             elif what == "create alert" and how == "ok" and "alert" in line:
                 story.alerts[line["alert"]] = line["user"]
             else:

@@ -19,6 +19,7 @@ WITHOUT_MONEY = {"released", "refunded"}
 ENDED = {"completed", "released", "refunded", "resolved"}
 # Why somebody may be told that nothing was bought. Whatever else is said, a good request was refused.
 GOOD_REASONS = re.compile(r"All bottles are sold or reserved now|Only \d+ bottles? (is|are) left|\d+ of your purchases")
+ERASED_REASONS = re.compile(r"Add a card first|Confirm your address first")
 # In which states of its purchase a mail of a kind tells of what is so; a refund may come back from the bank later.
 TRUE_IN = {"bought": SOLD, "sold": SOLD, "refunded": {"refunded", "refund_unclear", "refunding", "resolved"}}
 # What a kind of movement is to the merchant's side.
@@ -81,7 +82,8 @@ class SalesStory:
 
     acknowledged: dict[str, Order] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)  # told that nothing was bought, and never without an answer before
-    refusals: list[tuple[str, str]] = field(default_factory=list)  # by whom, why
+    refusals: list[tuple[int, str]] = field(default_factory=list)  # who, why
+    perhaps_erased: set[int] = field(default_factory=set)
     decided: list[Decided] = field(default_factory=list)
     perhaps_decided: list[Decided] = field(default_factory=list)
     _asked: dict[str, Order] = field(default_factory=dict)
@@ -91,6 +93,8 @@ class SalesStory:
         """One line of the history."""
         how, id_ = line["is"], line["id"]
         match line["what"], how:
+            case "erase", _:
+                self.perhaps_erased.add(int(id_))
             case "buy", "invoke":
                 self._asked[id_] = Order(id_, line["item"], line["quantity"], Decimal(line["price"]))
             case "buy", "unknown":
@@ -99,11 +103,11 @@ class SalesStory:
                 asked = self._asked[id_]
                 self.acknowledged[id_] = Order(id_, asked.item, asked.quantity, asked.price, line["purchase"])
             case "buy", "fail":
-                self.refusals.append((line["by"], line["why"]))
+                self.refusals.append((line["user"], line["why"]))
                 if id_ not in self._unsure:
                     self.refused.add(id_)
             case "look at stock", "fail":
-                self.refusals.append((line["by"], line["why"]))
+                self.refusals.append((line["user"], line["why"]))
             case "decide", "ok":
                 self.decided.append((line["by"], int(id_), line["event"]))
             case "decide", "unknown":
@@ -152,8 +156,13 @@ def unwanted_purchases(story: SalesStory, facts: SalesFacts) -> list[str]:
 
 
 def wrongly_refused(story: SalesStory, facts: SalesFacts) -> list[str]:
-    """I12: nobody is refused but for what can be: no bottles, too many purchases that are not paid."""
-    return [f"{by} was told: {why}" for by, why in story.refusals if not GOOD_REASONS.match(why)]
+    """I12: nobody is refused but for what can be: no bottles, too many purchases that are not paid; in the moment in
+    which somebody is erased, that they have no card or no address. Never a 500."""
+    return [
+        f"person {user} was told: {why}"
+        for user, why in story.refusals
+        if not (GOOD_REASONS.match(why) or (user in story.perhaps_erased and ERASED_REASONS.match(why)))
+    ]
 
 
 def wrong_stock(story: SalesStory, facts: SalesFacts) -> list[str]:

@@ -44,7 +44,14 @@ HISTORY: list[dict[str, Any]] = [
     {"what": "buy", "is": "unknown", "id": "t1", "by": "buyer"},
     {"what": "buy", "is": "ok", "id": "t1", "by": "buyer", "purchase": 1},
     {"what": "buy", "is": "ok", "id": "t2", "by": "buyer", "purchase": 2},
-    {"what": "buy", "is": "fail", "id": "t3", "by": "buyer", "why": "Only 1 bottle is left. Nothing was bought."},
+    {
+        "what": "buy",
+        "is": "fail",
+        "id": "t3",
+        "by": "buyer",
+        "user": 5,
+        "why": "Only 1 bottle is left. Nothing was bought.",
+    },
     {"what": "buy", "is": "unknown", "id": "t4", "by": "buyer"},
     {"what": "decide", "is": "ok", "id": "2", "by": "cashier", "event": "compensate"},
 ]
@@ -225,7 +232,7 @@ def buy_though_refused(story: Story, facts: Facts) -> None:
 
 
 def refuse_a_buyer(story: Story, facts: Facts) -> None:
-    story.sales.refusals.append(("buyer", "500"))
+    story.sales.refusals.append((5, "500"))
 
 
 def oversell(story: Story, facts: Facts) -> None:
@@ -343,6 +350,14 @@ def test_a_merchant_who_waits_for_an_answer_is_held_to_no_price() -> None:
     facts.offers = {("mch_1", "wn_1"): "11.00"}
     story = Story.of([*HISTORY, {"what": "prices", "is": "invoke", "id": "m2", "by": "mch_1"}])
     assert not any(check(story, facts).values())
+
+
+def test_somebody_who_is_being_erased_may_have_no_card_any_more_but_gets_no_500() -> None:
+    story, facts = clean()
+    story.sales.refusals.append((6, "Add a card first."))
+    assert not any(check(story, facts).values())
+    story.sales.refusals.append((6, "500"))
+    assert check(story, facts)["good purchases refused"]
 
 
 def test_a_purchase_that_nobody_answered_may_be_there_or_not() -> None:
