@@ -200,14 +200,13 @@ def unbalanced_money(story: SalesStory, facts: SalesFacts) -> list[str]:
 
 def _balances(movements: Sequence[Movement]) -> dict[str, frozenset[tuple[str, Decimal]]]:
     """By purchase what was taken and not given back, in each currency; nothing where it is nought."""
-    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for each in movements:
-        sums[each.reference][each.currency] += SIGN[each.kind] * each.amount  # type: ignore[assignment]
-    left = {
-        reference: frozenset((currency, Decimal(amount)) for currency, amount in by.items() if amount)
-        for reference, by in sums.items()
-    }
-    return defaultdict(frozenset, left)
+        sums[each.reference, each.currency] += SIGN[each.kind] * each.amount
+    left: dict[str, frozenset[tuple[str, Decimal]]] = defaultdict(frozenset)
+    for (reference, currency), amount in sums.items():
+        left[reference] |= {(currency, amount)} if amount else set()
+    return left
 
 
 def _said(balance: frozenset[tuple[str, Decimal]]) -> str:

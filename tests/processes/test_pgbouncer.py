@@ -32,14 +32,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def pooled(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Sandbox, str]]:
-    """A sandbox, and the DATABASE_URL of a pool in front of it, of two connections where nothing else is asked for."""
-    size = getattr(request, "param", 2)
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
     major = int(os.environ.get("WINECELLAR_PG_MAJOR", "18"))
-    sandbox = Sandbox(Cluster(f"postgres-pooled-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", major))
-    sandbox.destroy()
-    sandbox.prepare()
+    made = Sandbox(Cluster(f"postgres-pooled-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", major))
+    made.destroy()
+    made.prepare()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def pooled(sandbox: Sandbox, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Sandbox, str]]:
+    """An empty sandbox, and the DATABASE_URL of a pool before it, of two connections where nothing else is asked."""
+    size = getattr(request, "param", 2)
+    sandbox.execute("TRUNCATE test_effect, jobs_message, jobs_delivery, processed_messages")
     port = free_port()
     config = tmp_path / "pgbouncer.ini"
     config.write_text(
@@ -72,7 +79,6 @@ def pooled(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[San
     yield sandbox, url
     pooler.terminate()
     pooler.wait()
-    sandbox.destroy()
 
 
 @pytest.mark.parametrize(("listen", "prepares"), [("true", "true"), ("false", "false")])

@@ -93,7 +93,12 @@ class _Api(BaseHTTPRequestHandler):
         self._route("POST")
 
     def _route(self, method: str) -> None:
-        body = self.rfile.read(min(int(self.headers.get("Content-Length", 0)), LARGEST)).decode()
+        length = min(int(self.headers.get("Content-Length", 0)), LARGEST)
+        content = self.rfile.read(length)
+        if len(content) < length:  # whoever sent it died in the middle: it was no request
+            self.close_connection = True
+            return None
+        body = content.decode()
         place = urlsplit(self.path)
         asked = _nested([*parse_qsl(place.query), *parse_qsl(body)])
         parts = place.path.strip("/").split("/")
