@@ -24,7 +24,7 @@ from tests.chaos.faults import Scene, redrive_once
 from tests.chaos.fill import SCARCE, Filled, fill
 from tests.chaos.load import Load, Poisoner, Target, nap, stop
 from tests.chaos.nemesis import Nemesis
-from tests.chaos.payment_faults import resume_all
+from tests.chaos.payment_faults import resume_all, undo_some
 from tests.chaos.site import Site, send
 
 TARGET_RATIO = 0.95
@@ -177,6 +177,8 @@ class Run:
             self._wait(site, lambda: site.is_up() and self._is_calm(site), "healed: what piled up is being done")
             self.result.after = self._rate(site, "healed")
             self._orphans(site)
+            self.say("operators undo purchases")
+            undo_some(scene)
         finally:
             load.stop()
             self.result.broken += [client.broken for client in (*load.clients, poisoner) if client.broken]

@@ -54,6 +54,7 @@ def test_the_site_keeps_its_promises_through_a_minute_of_every_fault(tmp_path: P
     assert told["counts"]["mails"] > 0
     assert told["counts"]["purchases completed"] > 0
     assert told["counts"]["purchases released"] > 0, "some cards are declined"
+    assert told["counts"]["money refund"] > 0, "some are undone while they are charged"
 
 
 def test_where_commits_are_answered_before_they_are_on_disk_the_checker_finds_the_loss() -> None:
