@@ -3,14 +3,17 @@
 import json
 import socket
 import ssl
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
+from django.db import connection
 
 from jobs import lanes
 from jobs.mail import transport
@@ -18,6 +21,7 @@ from jobs.models import Breaker, DeadLetter
 from jobs.worker import drain
 from tests import certificates
 from tests.alerts.outage import mails_to_send, wait_for_end, waiting
+from tests.processes.conftest import wait_until
 from winecellar import mail_provider
 from winecellar.demo.mail_api import ApiServer, Taken
 from winecellar.demo.mail_script import Script
@@ -31,7 +35,6 @@ class Server:
     """A provider with a certificate that can be changed, and with what it took, by key."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.authority = certificates.issue(folder / "authority.pem", "authority")
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.good = certificates.issue(folder / "good.pem", NAME, by=self.authority)
@@ -150,3 +153,40 @@ def test_a_provider_that_cannot_be_trusted_or_found_is_away_and_each_mail_is_tak
     assert not DeadLetter.objects.exists()
     assert sorted(server.taken().values()) == [1] * MAILS
     assert not Breaker.objects.get().opened_at
+
+
+def test_while_a_name_is_looked_up_for_longer_than_a_lease_the_mail_stays_ours_and_is_taken_once(
+    server: Resend | Smtp, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """No deadline of ours ends the system's resolver; so the lease is renewed, and nobody else takes the mail."""
+    settings.VISIBILITY_TIMEOUT = timedelta(seconds=0.6)
+    asked, found = threading.Semaphore(0), threading.Event()
+
+    def slow(host: Any, *given: Any, **more: Any) -> Any:
+        if host == NAME:
+            asked.release()
+            found.wait(30)
+        return known(host, *given, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    mails_to_send(1)
+    with ThreadPoolExecutor(1) as other:
+        working = other.submit(drain_elsewhere)
+        assert asked.acquire(timeout=20)
+        first = waiting().get()
+        until = first.visible_at + 3 * settings.VISIBILITY_TIMEOUT
+        wait_until(lambda: waiting().get().visible_at > until, what="the lease is renewed again and again")
+        drain(["notification-delivery"])
+        assert waiting().get().lease_token == first.lease_token, "nobody else began it"
+        assert not asked.acquire(blocking=False)
+        found.set()
+        working.result(30)
+    assert not waiting().exists()
+    assert list(server.taken().values()) == [1]
+
+
+def drain_elsewhere() -> None:
+    try:
+        drain(["notification-delivery"])
+    finally:
+        connection.close()
