@@ -19,9 +19,14 @@ ONE_THAT_TAKES_WRITES = "read-write"
 
 
 def read(url: str) -> dict[str, Any]:
-    """The settings. Raises ValueError in words where ports are named for some of several hosts."""
+    """The settings. Raises ValueError in words for a pool, and where ports are named for some of several hosts."""
     config: dict[str, Any] = environ.Env.db_url_config(url)
     options: dict[str, Any] = config.setdefault("OPTIONS", {})
+    if "pool" in options:  # Django's: it gives connections back after each request, and a worker's lane never asks
+        raise ValueError(
+            "DATABASE_URL: take pool away. A thread keeps its connection here; what shares a server's connections is a"
+            " pooler in front of it, such as PgBouncer (docs/sizing.md)."
+        )
     hosts = str(options.get("host") or config.get("HOST") or "").split(",")
     if len(hosts) > 1:
         _check_ports(url)

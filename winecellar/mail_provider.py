@@ -1,6 +1,7 @@
 """EMAIL_URL: who takes our mails. A mail server, or a provider's HTTP API; what it says becomes Django's settings.
 
-    smtp://user:password@host:587/?tls=true     and whatever else django-environ knows (consolemail://, memorymail://)
+    smtp://user:password@host:587/?tls=true     STARTTLS, and no mail where that fails; smtp+tls:// says the same,
+                                                smtp+ssl:// TLS from the first byte (consolemail://, memorymail://)
     resend://re_…@                              the Resend API: takes an idempotency key
     postmark://token@                           the Postmark API: takes none
 
@@ -45,6 +46,8 @@ def read(url: str, *, timeout: float) -> dict[str, Any]:
         }
         return settings
     found = environ.Env.email_url_config(url) if url else {}
+    # django-environ passes by what it does not know: mails and password would go out in the clear.
+    tls = _tls(url)
     backend = found.get("EMAIL_BACKEND", "django.core.mail.backends.smtp.EmailBackend")
     return settings | {
         "EMAIL_BACKEND": SMTP.get(backend, backend),
@@ -52,6 +55,20 @@ def read(url: str, *, timeout: float) -> dict[str, Any]:
         "EMAIL_PORT": found.get("EMAIL_PORT") or 25,
         "EMAIL_HOST_USER": found.get("EMAIL_HOST_USER") or "",
         "EMAIL_HOST_PASSWORD": found.get("EMAIL_HOST_PASSWORD") or "",
-        "EMAIL_USE_TLS": found.get("EMAIL_USE_TLS", False),
+        "EMAIL_USE_TLS": found.get("EMAIL_USE_TLS", False) if tls is None else tls,
         "EMAIL_USE_SSL": found.get("EMAIL_USE_SSL", False),
     }
+
+
+def _tls(url: str) -> bool | None:
+    """What a mail server's URL says of STARTTLS, if it says anything. Raises ValueError for what is neither."""
+    given = parse_qs(urlsplit(url).query).get("tls")
+    if given is None:
+        return None
+    if given not in (["true"], ["false"]):
+        raise ValueError(f"EMAIL_URL: tls={','.join(given)} is neither tls=true nor tls=false.")
+    if given == ["true"] and "ssl" in urlsplit(url).scheme:
+        raise ValueError("EMAIL_URL: smtp+ssl:// has TLS from the first byte; tls=true is for smtp://.")
+    if given == ["false"] and "tls" in urlsplit(url).scheme:
+        raise ValueError("EMAIL_URL: smtp+tls:// and tls=false contradict each other.")
+    return given == ["true"]

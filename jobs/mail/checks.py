@@ -32,6 +32,13 @@ def the_providers_key_is_not_sent_in_the_clear(**_: Any) -> Iterable[CheckMessag
                 hint="Leave tls=false to stand-ins on this machine.",
                 id="jobs.E016",
             )
+    plain = not (settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL)
+    if "Smtp" in settings.EMAIL_BACKEND and plain and settings.EMAIL_HOST_PASSWORD and settings.EMAIL_HOST not in HERE:
+        yield Error(
+            "EMAIL_URL has no TLS, and a password for another machine: it would be read on the way.",
+            hint="Write smtp://user:password@host:587/?tls=true, or smtp+ssl://user:password@host:465.",
+            id="jobs.E016",
+        )
 
 
 @register()

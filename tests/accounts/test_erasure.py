@@ -17,9 +17,14 @@ from jobs.worker import drain
 from tests.accounts.conftest import PASSWORD, mails
 from tests.cast import alert, merchant, price, wine, with_app
 from tests.pages.html import Page
+from tests.purchases.cast import buyer, stock
+from winecellar import payment_provider
 from winecellar.accounts import services
 from winecellar.accounts.belongings import all_belongings
 from winecellar.accounts.models import AccountMail, Session, User
+from winecellar.demo.payments_api import PaymentServer
+from winecellar.purchases.forms import fresh_form
+from winecellar.purchases.models import Purchase, StockItem
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE = 30
@@ -44,6 +49,44 @@ def everything_of(user: User) -> None:
     drain(["alert-matching"])
     Client().post("/new-password", {"email": user.email})
     assert AccountMail.objects.filter(user=user).exists()
+
+
+@pytest.mark.parametrize("what", ["an alert", "a purchase"])
+def test_a_form_that_arrives_while_its_sender_is_erased_writes_nothing_and_leads_to_the_sign_in(
+    what: str, alice: User, as_alice: Client, settings: Any
+) -> None:
+    with PaymentServer() as payments:  # which nobody asks anything
+        settings.PAYMENTS = payment_provider.read(payments.url)
+        item = stock(5)
+        buyer(payments)
+    forms: dict[str, tuple[str, dict[str, Any], str]] = {
+        "an alert": (f"/wines/{item.wine_id}", {"target": "100.00"}, "FOR NO KEY UPDATE"),
+        "a purchase": (f"/buy/{item.pk}", fresh_form(item).initial, "INSERT INTO"),
+    }
+    path, form, statement = forms[what]
+    erased: list[threading.Thread] = []
+
+    def erase_first(execute: Any, sql: str, *given: Any) -> Any:
+        if statement in sql and not erased:
+            erased.append(threading.Thread(target=erase_elsewhere, args=(alice,)))
+            erased[0].start()
+            erased[0].join(PATIENCE)
+        return execute(sql, *given)
+
+    with connection.execute_wrapper(erase_first):
+        answer = as_alice.post(path, form)
+    assert not User.objects.filter(pk=alice.pk).exists()
+    assert (answer.status_code, answer["Location"]) == (302, f"/sign-in?next={path}")
+    assert rows_of(alice.pk) == {}
+    assert not Purchase.objects.exists()
+    assert StockItem.objects.get().reserved == 0
+
+
+def erase_elsewhere(user: User) -> None:
+    try:
+        services.erase(user=user)
+    finally:
+        connection.close()
 
 
 def test_the_password_erases_the_account_with_all_that_is_its_and_signs_out(alice: User, as_alice: Client) -> None:

@@ -10,45 +10,16 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from alerts.channels import outside
+from tests import certificates
 
 NAME = "hooks.test"
 Behaviour = Callable[[ssl.SSLSocket], None]
-
-
-def certificate(folder: Path) -> Path:
-    """A certificate for NAME, its own authority, with its key in the same file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = folder / "receiver.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return path
 
 
 class Receiver:
@@ -116,7 +87,7 @@ def breaks_off(encrypted: ssl.SSLSocket) -> None:
 @contextmanager
 def receiving(folder: Path, patch: pytest.MonkeyPatch, *script: Behaviour) -> Iterator[Receiver]:
     """A receiver whose name resolves to loopback, which stands for the public internet."""
-    pem = certificate(folder)
+    pem = certificates.issue(folder / "receiver.pem", NAME).pem
     patch.setenv("SSL_CERT_FILE", str(pem))
     real = outside.is_public
     patch.setattr(outside, "is_public", lambda a: ip_address(a).is_loopback or real(a))

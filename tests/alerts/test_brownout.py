@@ -1,6 +1,6 @@
 """The mail provider is away for half an hour: nothing is lost, nothing is buried, hardly anything is tried.
 
-The clock is the database's: what is to come due is moved back in its rows, minute after minute, as time would.
+How time passes: outage.py.
 """
 
 import smtplib
@@ -23,7 +23,8 @@ from jobs.breaker import Breaker, Gate
 from jobs.models import Breaker as BreakerRow
 from jobs.models import DeadLetter, Delivery, LoggedMessage
 from jobs.worker import drain
-from tests.cast import alert, merchant, price, wine
+from tests.alerts.outage import let_pass, mails_to_send, wait_for_end, waiting
+from tests.cast import alert, price, wine
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -59,35 +60,6 @@ def provider(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[Provide
     monkeypatch.setattr(locmem.EmailBackend, "send_messages", send)
     yield made
     BreakerRow.objects.all().delete()
-
-
-def mails_to_send(count: int) -> None:
-    """So many alerts are met by prices of as many wines."""
-    for number in range(count):
-        bottle = wine(f"9{number}")
-        alert("160.00", wine=bottle)
-        price("154.00", of=bottle, at=merchant())
-    drain(["alert-matching"])
-
-
-def waiting() -> Any:
-    return Delivery.objects.filter(subscription__name="notification-delivery")
-
-
-def let_pass(span: timedelta) -> None:
-    """Let all that waits by the database's clock come so much nearer."""
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE jobs_delivery SET visible_at = visible_at - %s", [span])
-        cursor.execute(
-            "UPDATE jobs_breaker SET probe_at = probe_at - %(span)s, opened_at = opened_at - %(span)s,"
-            " last_failed_at = last_failed_at - %(span)s, probe_until = probe_until - %(span)s",
-            {"span": span},
-        )
-
-
-def wait_for_end() -> None:
-    """Every delivery and the breaker's probe come due."""
-    let_pass(timedelta(days=20))
 
 
 def test_half_an_hour_away_loses_no_mail_buries_none_and_is_hardly_tried(provider: Provider) -> None:

@@ -23,6 +23,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=90.0, help="how long things break (default: 90)")
     parser.add_argument("--seed", type=int, default=1, help="of the faults; the same seed breaks the same (default: 1)")
     parser.add_argument("--rate", type=float, default=400.0, help="messages a second (default: 400)")
+    parser.add_argument("--purchases", type=float, default=3.0, help="a second (default: 3)")
     parser.add_argument("--lease", type=float, help="seconds (default: 30 in a long run, 4 in a short one)")
     parser.add_argument("--json", type=Path, help="where the result is written too")
     parser.add_argument("--report", action="store_true", help="write it into docs/chaos.md; a long run does so anyway")
@@ -59,7 +60,8 @@ def main(chosen: argparse.Namespace) -> int:
         from tests.chaos import report
         from tests.chaos.run import Options, Run
 
-        result = Run(Options(chosen.seconds, chosen.seed, lease, chosen.rate), server, folder).run(has_disk=has_disk)
+        asked = Options(chosen.seconds, chosen.seed, lease, chosen.rate, chosen.purchases)
+        result = Run(asked, server, folder).run(has_disk=has_disk)
         print("\n" + report.in_words(result, has_disk=has_disk))
         (chosen.json or folder / "report.json").write_text(result.as_json())
         if chosen.report or chosen.seconds >= LONG:
@@ -72,6 +74,10 @@ def main(chosen: argparse.Namespace) -> int:
 if __name__ == "__main__":
     what = options()
     if what.control:
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "winecellar.settings")
+        import django
+
+        django.setup()  # the clients' own imports need it
         from tests.chaos import control
 
         sys.exit(control.main())

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.chaos import sales
+from tests.chaos.sales import SalesFacts, SalesStory
+
 MAX_RECEIVES = 5
 # A mail that the provider is being handed while its person is forgotten may still arrive: the transport's patience.
 UNDER_WAY_SECONDS = 10.0
@@ -78,7 +81,7 @@ class Mail:
 
 @dataclass
 class Facts:
-    """What is there at the end. `mail_keys`: of each notification the mail's key, and its state."""
+    """What is there at the end. `mail_keys`: of each notification and purchase its mails' keys, and their state."""
 
     log: Mapping[str, Logged] = field(default_factory=dict)
     types: Mapping[str, set[str]] = field(default_factory=dict)  # by subscription
@@ -92,6 +95,7 @@ class Facts:
     alerts: set[int] = field(default_factory=set)
     people: set[int] = field(default_factory=set)
     left: Mapping[str, int] = field(default_factory=dict)  # deliveries that still wait, by subscription
+    sales: SalesFacts = field(default_factory=SalesFacts)
 
 
 @dataclass
@@ -108,6 +112,7 @@ class Story:
     erased: dict[str, float] = field(default_factory=dict)  # address → when it was acknowledged
     perhaps_erased: set[str] = field(default_factory=set)
     alerts: dict[int, int] = field(default_factory=dict)  # alert → person
+    sales: SalesStory = field(default_factory=SalesStory)
 
     @classmethod
     def of(cls, history: Iterable[Mapping[str, Any]]) -> Story:
@@ -130,8 +135,11 @@ class Story:
                 story.redriven.append((by, tuple(line["letters"])))
             elif what == "erase":
                 story._erase(line, how)
+                story.sales.take(line)
             elif what == "create alert" and how == "ok" and "alert" in line:
                 story.alerts[line["alert"]] = line["user"]
+            else:
+                story.sales.take(line)
         return story
 
     def _price(self, line: Mapping[str, Any], how: str, by: str, id_: str) -> None:
@@ -362,6 +370,10 @@ def redrives_gone_wrong(story: Story, facts: Facts) -> list[str]:
     return found
 
 
+def _of_sales(look: Callable[[SalesStory, SalesFacts], list[str]]) -> Callable[[Story, Facts], list[str]]:
+    return lambda story, facts: look(story.sales, facts.sales)
+
+
 CHECKS: dict[str, Callable[[Story, Facts], list[str]]] = {
     "lost, though acknowledged": lost_at_the_handoff,
     "half of a transaction": torn_transactions,
@@ -379,6 +391,14 @@ CHECKS: dict[str, Callable[[Story, Facts], list[str]]] = {
     "poison with a wrong count or cause": wrong_letters,
     "innocent messages buried": innocents_buried,
     "redrives not applied once, or not on the audit log": redrives_gone_wrong,
+    "purchases lost or other than acknowledged": _of_sales(sales.lost_purchases),
+    "bought, though told that nothing was": _of_sales(sales.unwanted_purchases),
+    "good purchases refused": _of_sales(sales.wrongly_refused),
+    "bottles sold twice, or lost": _of_sales(sales.wrong_stock),
+    "money that does not balance, to the cent": _of_sales(sales.unbalanced_money),
+    "purchases left on their way": _of_sales(sales.unended_sagas),
+    "told of what did not happen, or not told of what did": _of_sales(sales.false_tidings),
+    "decisions about purchases not on the audit log, or of nobody": _of_sales(sales.unlogged_decisions),
 }
 
 

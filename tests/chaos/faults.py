@@ -31,7 +31,7 @@ from tests.chaos.fill import MERCHANTS, WINES, Filled, wine_id
 from tests.chaos.history import History
 from tests.chaos.load import PRICES, prices_of, send_prices
 from tests.chaos.load import Site as Connection
-from tests.chaos.plan import RHYTHM, Strike
+from tests.chaos.plan import Strike
 from tests.chaos.routes import POISONED
 from tests.chaos.site import Kept, Site, descendants, send
 from winecellar.accounts.models import User
@@ -330,7 +330,7 @@ def redrive_once(scene: Scene, by: str) -> list[int] | None:
         note(by, "redrive", "unknown", why=str(error)[:80])
         return None
     finally:
-        _close()
+        close()
     note(by, "redrive", "ok", letters=done.ids)
     return done.ids
 
@@ -353,7 +353,7 @@ def erase_account(scene: Scene, strike: Strike) -> None:
     else:
         scene.history.note(by, "erase", "ok", str(user), email=person.email)
     finally:
-        _close()
+        close()
 
 
 # --- Around them ------------------------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ def _until_done(scene: Scene, *statements: str) -> None:
     scene.site.wait(tried, 120, "the server is as it was")
 
 
-def _close() -> None:
+def close() -> None:
     with suppress(DatabaseError):
         connection.close()
 
@@ -447,4 +447,3 @@ FAULTS: dict[str, Callable[[Scene, Strike], None]] = {
         erase_account,
     )
 }
-assert set(FAULTS) == set(RHYTHM)

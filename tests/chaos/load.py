@@ -54,6 +54,7 @@ class Target:
     ports: Sequence[int]
     rate: float
     feed: bool = True
+    purchases: float = 0.0
 
     @property
     def batch(self) -> int:
@@ -105,14 +106,20 @@ class Site:
         self._connection: http.client.HTTPConnection | None = None
 
     def post(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        answer, said = self.ask("POST", path, body, headers)
+        return answer.status, said
+
+    def ask(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPResponse, bytes]:
         """Raises OSError where there is no whole answer; the next goes to the other server."""
         if self._connection is None:
             port = self._ports[self._next % len(self._ports)]
             self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
         try:
-            self._connection.request("POST", path, body, headers)
+            self._connection.request(method, path, body, headers)
             answer = self._connection.getresponse()
-            return answer.status, answer.read()
+            return answer, answer.read()
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise ConnectionError(str(error)) from error
@@ -289,6 +296,15 @@ def nap(server: ChaosCluster, seconds: float) -> str:
     return message.event_id
 
 
+def headers_of(target: Target, user: int) -> dict[str, str]:
+    """The headers of a person's forms."""
+    session = target.filled.sessions.get(user, "")  # somebody may have been erased just now
+    return {
+        "Cookie": f"sessionid={session}; csrftoken={CSRF}",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+
+
 class Person(Client):
     """Signed in as one after the other: has itself told of a wine, and takes some of it back."""
 
@@ -314,11 +330,7 @@ class Person(Client):
 
     def ask(self, user: int, path: str, form: dict[str, str], what: str, id_: str) -> int | None:
         """Once; what is answered by a page of its own has an id in its address."""
-        session = self.target.filled.sessions.get(user, "")  # somebody may have been erased just now
-        headers = {
-            "Cookie": f"sessionid={session}; csrftoken={CSRF}",
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
+        headers = headers_of(self.target, user)
         body = urlencode({**form, "csrfmiddlewaretoken": CSRF}).encode()
         self.history.note(self.name, what, "invoke", id_, user=user)
         try:

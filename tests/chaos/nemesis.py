@@ -8,11 +8,14 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tests.chaos.faults import DONE, FAULTS, NOTHING, NothingDoneError, Scene
-from tests.chaos.plan import Strike
+from tests.chaos import faults, payment_faults
+from tests.chaos.faults import DONE, NOTHING, NothingDoneError, Scene
+from tests.chaos.plan import RHYTHM, Strike
 from winecellar.demo.mail_script import Script
 
 HEALING_SECONDS = 180.0
+FAULTS = faults.FAULTS | payment_faults.FAULTS
+assert set(FAULTS) == set(RHYTHM)
 
 
 class Nemesis:
@@ -46,6 +49,8 @@ class Nemesis:
                 self.broken.append(f"{thread.name} did not end")
         self.scene.stopping.clear()
         self.scene.site.provider.script = Script()
+        if self.scene.site.payments:
+            self.scene.site.payments.tell("calm")
 
     def _strike(self, strike: Strike) -> None:
         note = self.scene.history.note

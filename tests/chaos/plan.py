@@ -36,9 +36,11 @@ RHYTHM: dict[str, tuple[float, float]] = {
     "rude_client": (8.0, 5.0),  # F34
     "few_files": (120.0, 5.0),  # F35
     "erase_account": (20.0, 0.0),  # F36
+    "payments": (12.0, 0.0),  # F26, as are those below: payment_faults.py
+    "freeze_payments": (120.0, 8.0),
+    "repeat_reports": (30.0, 0.0),
+    "operator": (15.0, 0.0),
 }
-# F26, a payment's faults: when purchases are sold here, the bank's script is one more line above and one function in
-# faults.py, as the mail provider's is; the checker then asks the bank for its ledger (checks.py).
 
 MODES: dict[str, tuple[str, ...]] = {
     "stop_postgres": ("fast", "immediate", "kill -9"),
@@ -55,6 +57,20 @@ MODES: dict[str, tuple[str, ...]] = {
         "garbage*4",
         "brownout:10",
     ),
+    # payments_script.py; what nobody asks for stays until the next one comes. A hang is longer than PAYMENT_TIMEOUT.
+    "payments": (
+        "confirm: decline*4",
+        "open: hang:12*2; confirm: hang:12*3; look: hang:12",
+        "open: taken-hang:12*2; confirm: taken-hang:12*3",
+        "open: reset*3; confirm: reset*5; look: reset*2; cancel: reset",
+        "open: taken-reset*3; confirm: taken-reset*5; refund: taken-reset*2",
+        "open: 500*2; confirm: 500*4; look: 500*2; refund: 500",
+        "open: taken-error*3; confirm: taken-error*5; refund: taken-error*2",
+        "open: 429:2*3; confirm: 503:1*5; look: 401",
+        "confirm: pending*6; refund: pending*2",
+        "confirm: taken-reset*4; look: 503*8; refund: refund-fails*2",
+    ),
+    "operator": ("compensate", "compensate", "resume"),
     "rude_client": ("slow loris", "stops in the body", "does not wait", "does not wait"),
 }
 # Poison: how many of each kind in a hundred. What takes its worker with it costs five workers and five leases, what

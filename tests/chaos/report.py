@@ -37,6 +37,10 @@ NAMES = {
     "rude_client": "client aborts or drips (F34)",
     "few_files": "a worker without free file descriptors (F35)",
     "erase_account": "account erased while its mails are under way (F36)",
+    "payments": "payment provider misbehaves (F26)",
+    "freeze_payments": "payment provider frozen (F26)",
+    "repeat_reports": "payment reports again, twice each, in any order (F26)",
+    "operator": "purchase undone or resumed, by two clicks at once (F26)",
 }
 
 
@@ -50,6 +54,16 @@ def rows(result: Result) -> list[tuple[str, str]]:
         ("dead letters", f"{c['dead letters']:,}"),
         ("letters redriven", f"{c['redriven']:,}"),
         ("mails taken", f"{c['mails']:,}"),
+        (
+            "purchases, and how they ended",
+            f"{c['purchases']:,}: "
+            + ", ".join(f"{c[name]:,} {name.split()[1]}" for name in sorted(c) if name.startswith("purchases ")),
+        ),
+        ("reservations that ran out", f"{c['reservations run out']:,}"),
+        (
+            "money moved",
+            f"{c['money charge']:,} charges, {c['money refund']:,} refunds, {c['money returned']:,} of them came back",
+        ),
         ("answers that said nothing", f"{sum(n for name, n in c.items() if name.endswith(' unknown')):,}"),
         (
             "poisonous messages",

@@ -17,12 +17,14 @@ from pathlib import Path
 
 import psycopg
 
-from tests.chaos import checks, facts, history, plan
+from tests.chaos import checks, facts, history, plan, sales
+from tests.chaos.buying import buyers, end_reservations
 from tests.chaos.cluster import ChaosCluster
 from tests.chaos.faults import Scene, redrive_once
-from tests.chaos.fill import fill
+from tests.chaos.fill import SCARCE, Filled, fill
 from tests.chaos.load import Load, Poisoner, Target, nap, stop
 from tests.chaos.nemesis import Nemesis
+from tests.chaos.payment_faults import resume_all, undo_some
 from tests.chaos.site import Site, send
 
 TARGET_RATIO = 0.95
@@ -40,16 +42,24 @@ WAITING = "SELECT count(*) FROM jobs_delivery"
 POISON_WAITING = "SELECT count(*) FROM jobs_delivery WHERE key LIKE '%poison-%'"
 WORKING = "SELECT count(*) FROM processed_messages WHERE consumer_name IN ('chaos-strict', 'price-history')"
 REDRIVES_RUNNING = "SELECT count(*) FROM jobs_redrive WHERE ended_at IS NULL"
+UNENDED = f"SELECT count(*) FROM purchases_purchase WHERE state NOT IN ({', '.join(map(repr, sorted(sales.ENDED)))})"
 
 
 @dataclass(frozen=True)
 class Options:
-    """`seconds`: how long things break. `rate`: messages a second that are asked of the site."""
+    """`seconds`: how long things break. `rate`, `purchases`: messages and purchases a second that are asked of the
+    site."""
 
     seconds: float
     seed: int
     lease: float
     rate: float
+    purchases: float
+
+    @property
+    def scarce(self) -> int:
+        """Bottles of each kind that many want: sold out when about half the time is over."""
+        return int(0.5 * self.seconds * self.purchases / SCARCE) + 1
 
     @property
     def calm(self) -> float:
@@ -129,18 +139,20 @@ class Run:
 
     def run(self, *, has_disk: bool) -> Result:
         self.say("filling the site")
-        filled = fill()
-        site = Site(self.server, self.folder, lease=self.options.lease)
+        filled = fill(scarce=self.options.scarce)
+        site = Site(self.server, self.folder, lease=self.options.lease, seed=self.options.seed)
         scene = Scene(site, self.history, filled, self.options.seed, has_disk=has_disk)
         try:
             self.say("starting its processes")
             site.start()
-            target = Target(self.server, self.history, filled, site.web_ports, self.options.rate)
-            load = Load(target, self.options.seed)
+            o = self.options
+            target = Target(self.server, self.history, filled, site.web_ports, o.rate, purchases=o.purchases)
+            load = Load(target, o.seed)
+            load.clients += buyers(target, o.seed)
             load.start()
             self._through(site, scene, load, target)
             self._settle(site, scene)
-            self._judge(site)
+            self._judge(site, filled)
         finally:
             self.history.close()
             site.stop()
@@ -165,6 +177,8 @@ class Run:
             self._wait(site, lambda: site.is_up() and self._is_calm(site), "healed: what piled up is being done")
             self.result.after = self._rate(site, "healed")
             self._orphans(site)
+            self.say("operators undo purchases")
+            undo_some(scene)
         finally:
             load.stop()
             self.result.broken += [client.broken for client in (*load.clients, poisoner) if client.broken]
@@ -208,13 +222,22 @@ class Run:
             pass
         done = lambda: not site.execute(WAITING)[0][0] and not site.execute(REDRIVES_RUNNING)[0][0]  # noqa: E731
         self._wait(site, done, "what was mended is redriven")
+        self._wait(site, lambda: self._all_ended(site, scene), "every purchase comes to its end")
 
-    def _judge(self, site: Site) -> None:
+    def _all_ended(self, site: Site, scene: Scene) -> bool:
+        """And nothing more is to come that could move one: no report, no refund on its way, no command."""
+        assert site.payments is not None
+        end_reservations()
+        resume_all(scene)
+        quiet = not site.payments.waiting() and not site.execute(WAITING)[0][0]
+        return quiet and not site.execute(UNENDED)[0][0]
+
+    def _judge(self, site: Site, filled: Filled) -> None:
         self.say("reading the history")
         self.history.close()
         story = checks.Story.of(history.read(self.history.path))
         with self.server.connect() as session:
-            found = facts.gather(session, self.folder / "mails.jsonl")
+            found = facts.gather(session, self.folder / "mails.jsonl", self.folder / "money.jsonl", filled.stock)
         self.result.violations = checks.check(story, found)
         self.result.counts = self.history.counts + Counter(
             {
@@ -224,6 +247,7 @@ class Run:
                 "dead letters": len(found.letters),
                 "mails": len(found.mails),
                 "redriven": sum(len(ids) for _, ids in story.redriven),
+                **sales.in_numbers(found.sales),
             }
         )
         self.result.poison = Counter(kind for event_id, kind in story.poison.items() if event_id in found.log)

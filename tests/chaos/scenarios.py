@@ -122,7 +122,7 @@ class Measured:
 def main(server: ChaosCluster, folder: Path, chosen: argparse.Namespace) -> int:
     """All nine on one site, one after the other; whether nothing was lost."""
     told = history.History(folder / "history.jsonl")
-    fill()
+    filled = fill()
     site = Site(server, folder, lease=float(chosen.lease or 30.0), workers=2, whole=False)
     target = Target(server, told, Filled({}, {}), (), chosen.rate, feed=False)
     stage = Stage(site, Scene(site, told, Filled({}, {}), chosen.seed), target, chosen.seconds, chosen.seed)
@@ -145,7 +145,7 @@ def main(server: ChaosCluster, folder: Path, chosen: argparse.Namespace) -> int:
         told.close()
         site.stop()
     with server.connect() as session:
-        there = facts.gather(session, folder / "mails.jsonl")
+        there = facts.gather(session, folder / "mails.jsonl", folder / "money.jsonl", filled.stock)
     violations = checks.check(checks.Story.of(history.read(told.path)), there)
     wrong = [f"{name}: {some[0]}" for name, some in violations.items() if some]
     print("\n".join(wrong) or f"Nothing of {len(there.log):,} messages was lost, doubled or out of order.")

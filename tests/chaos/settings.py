@@ -20,7 +20,12 @@ if CHAOS_LEASE < PROMISED_LEASE:
     ANYMAIL = {**ANYMAIL, "REQUESTS_TIMEOUT": 3.0}  # noqa: F405
     EXTERNAL_TIME_LIMIT = timedelta(seconds=20)
     PAYMENT_TIMEOUT = timedelta(seconds=5)
+    AWAY_LONGEST_WAIT = timedelta(seconds=2 * CHAOS_LEASE)
     REDRIVE_TURN = timedelta(seconds=1)
+# In every run: reservations run out, what was pending is asked again, and what nobody could tell comes to a person.
+RESERVATION_TIME = timedelta(seconds=2.5 * CHAOS_LEASE)
+PAYMENT_ASK_AGAIN = timedelta(seconds=CHAOS_LEASE / 2)
+PAYMENT_PATIENCE = timedelta(seconds=10 * CHAOS_LEASE)
 REDRIVE_RATE = 500  # its letters are many, and the run is short
 FEED_REQUESTS_PER_MINUTE = 1_000_000
 ALERT_COOLDOWN = timedelta(0)  # its market does in a minute what another does in a month

@@ -1,4 +1,5 @@
-"""The site's processes, as they are deployed, and their keeper, which starts again what has died, as systemd does.
+"""The site's processes, as they are deployed, and their keeper, which starts again what has died, as systemd does. The
+providers are nobody's to restart: the mail's is a thread of this process, the payments' a process (bank.py).
 
 Guarantee: what was started here is ended by `stop`, by its id. The web server and the worker that are numbered last
 reach Postgres over a network that can be broken; all others by its socket.
@@ -20,7 +21,9 @@ from pathlib import Path
 
 import psycopg
 
+from tests.chaos import bank
 from tests.chaos.cluster import DATABASE, ChaosCluster
+from tests.chaos.fill import PEOPLE
 from tests.chaos.network import Network
 from winecellar.demo import ports
 from winecellar.demo.mail_api import ApiServer, Taken
@@ -49,7 +52,7 @@ class Kept:
 
 class Site:
     def __init__(
-        self, server: ChaosCluster, folder: Path, *, lease: float, workers: int = 4, whole: bool = True
+        self, server: ChaosCluster, folder: Path, *, lease: float, workers: int = 4, whole: bool = True, seed: int = 0
     ) -> None:
         self.server, self.folder, self.lease = server, folder, lease
         self.network = Network(f"{server.socket_dir}/.s.PGSQL.5432")
@@ -62,6 +65,8 @@ class Site:
         self._stopping = threading.Event()
         free = iter(_free_ports(2))
         self.web_ports = [next(free), next(free)] if whole else []
+        some = {"people": PEOPLE, "ports": self.web_ports, "seed": str(seed)}
+        self.payments = bank.Payments(folder, **some) if whole else None
         self.kept: list[Kept] = []
         through = f"postgres://postgres@127.0.0.1:{self.network.port}/{DATABASE}"
         direct = server.url(DATABASE)
@@ -87,6 +92,8 @@ class Site:
                     **os.environ,
                     "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
                     "EMAIL_URL": f"resend://chaos@127.0.0.1:{self.provider.port}/?tls=false",
+                    "PAYMENTS_URL": self.payments.url if self.payments else "",
+                    "PAYMENTS_WEBHOOK_SECRET": bank.SECRET,
                     "CHAOS_LEASE": str(self.lease),
                     "CHAOS_NAPS": str(self.naps),
                     "WORKER_LISTEN": "true",
@@ -173,6 +180,8 @@ class Site:
             send(pid, signal.SIGKILL)
         for process in alive:
             process.wait()
+        if self.payments:
+            self.payments.stop()
         self.provider.shutdown()
         self.provider.server_close()
         self.network.close()

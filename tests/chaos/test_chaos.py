@@ -37,13 +37,24 @@ def test_the_site_keeps_its_promises_through_a_minute_of_every_fault(tmp_path: P
     assert told["is_right"], done.stdout[-4000:]
     # It was chaos. A strike may find its victim gone already, and the log a disk that cannot be filled; few do.
     struck = {fault for fault in RHYTHM if told["struck"].get(fault)}
-    assert {"kill_worker", "stop_postgres", "end_backends", "break_network", "provider", "rude_client"} <= struck
+    assert {
+        "kill_worker",
+        "stop_postgres",
+        "end_backends",
+        "break_network",
+        "provider",
+        "rude_client",
+        "payments",
+    } <= struck
     assert len(struck) >= len(RHYTHM) - 4, set(RHYTHM) - struck
     # All kinds are planned (test_plan.py); how many of them a minute holds depends on how busy the machine is.
     assert len(told["poison"]) > len(POISON) // 2, set(POISON) - set(told["poison"])
     assert told["counts"]["acknowledged"] > 1_000
     assert told["counts"]["redriven"] > 0
     assert told["counts"]["mails"] > 0
+    assert told["counts"]["purchases completed"] > 0
+    assert told["counts"]["purchases released"] > 0, "some cards are declined"
+    assert told["counts"]["money refund"] > 0, "some are undone while they are charged"
 
 
 def test_where_commits_are_answered_before_they_are_on_disk_the_checker_finds_the_loss() -> None:

@@ -8,12 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.chaos.checks import CHECKS, Effect, Facts, Letter, Logged, Mail, Story, check, wrong_with
+from tests.chaos.sales import Bought, Movement, SalesFacts, Stock
 
+TEN = Decimal("10.00")
+MONEY = [
+    Movement("charge", "pur_1", 2 * TEN, "USD"),
+    Movement("charge", "pur_2", 2 * TEN, "USD"),
+    Movement("refund", "pur_2", 2 * TEN, "USD"),
+]
 WELL = Letter(1, "chaos-strict", "e-poison", "permanent", "PermanentError", 1, ((1, "PermanentError"),), "applied")
 HISTORY: list[dict[str, Any]] = [
     {"what": "publish", "is": "invoke", "id": "p1", "by": "publisher", "event_ids": ["e1", "e2"]},
@@ -29,7 +37,44 @@ HISTORY: list[dict[str, Any]] = [
     {"what": "create alert", "is": "ok", "id": "a", "by": "person", "user": 5, "alert": 50},
     {"what": "erase", "is": "invoke", "id": "6", "by": "user-6", "email": "gone@x"},
     {"what": "erase", "is": "ok", "id": "6", "by": "user-6", "email": "gone@x", "at": 100.0},
+    *(
+        {"what": "buy", "is": "invoke", "id": token, "by": "buyer", "item": 1, "quantity": 2, "price": "10.00"}
+        for token in ("t1", "t2", "t3", "t4")
+    ),
+    {"what": "buy", "is": "unknown", "id": "t1", "by": "buyer"},
+    {"what": "buy", "is": "ok", "id": "t1", "by": "buyer", "purchase": 1},
+    {"what": "buy", "is": "ok", "id": "t2", "by": "buyer", "purchase": 2},
+    {
+        "what": "buy",
+        "is": "fail",
+        "id": "t3",
+        "by": "buyer",
+        "user": 5,
+        "why": "Only 1 bottle is left. Nothing was bought.",
+    },
+    {"what": "buy", "is": "unknown", "id": "t4", "by": "buyer"},
+    {"what": "decide", "is": "ok", "id": "2", "by": "cashier", "event": "compensate"},
 ]
+CHANGES = {"completed": ("charging", "notifying"), "refunded": ("charging", "asking", "calling_off", "refunding")}
+
+
+def bought(id_: int, state: str) -> Bought:
+    came = CHANGES[state]
+    changes = tuple(zip(came, (*came[1:], state), strict=True))
+    return Bought(id_, f"pur_{id_}", f"t{id_}", 1, 2, TEN, 2 * TEN, "USD", state, changes=changes)
+
+
+def clean_sales() -> SalesFacts:
+    """One bought, one undone after it was charged."""
+    return SalesFacts(
+        purchases=[bought(1, "completed"), bought(2, "refunded")],
+        stock={1: Stock(at_first=10, on_hand=8, reserved=0)},
+        ours=MONEY,
+        theirs=MONEY,
+        mails={("pur_1", "bought"): "sent", ("pur_1", "sold"): "sent", ("pur_2", "refunded"): "sent"},
+        told=[("pur_1", "bought"), ("pur_1", "sold"), ("pur_2", "refunded")],
+        audit=[("cashier", 2, "compensate")],
+    )
 
 
 def clean() -> tuple[Story, Facts]:
@@ -55,6 +100,7 @@ def clean() -> tuple[Story, Facts]:
         alerts={50},
         people={5},
         left={"chaos-strict": 0},
+        sales=clean_sales(),
     )
     return Story.of(HISTORY), facts
 
@@ -155,6 +201,90 @@ def leave_waiting(story: Story, facts: Facts) -> None:
     facts.left = {"chaos-strict": 1}
 
 
+def turn(facts: Facts, number: int, **into: object) -> None:
+    """One of the purchases becomes another."""
+    some = list(facts.sales.purchases)
+    some[number] = replace(some[number], **into)  # type: ignore[arg-type]
+    facts.sales.purchases = some
+
+
+def lose_purchase(story: Story, facts: Facts) -> None:
+    """With all that followed from it, as a commit that was not on disk."""
+    facts.sales = replace(clean_sales(), purchases=[bought(2, "refunded")], ours=MONEY[1:], theirs=MONEY[1:], mails={})
+    facts.sales.mails = {("pur_2", "refunded"): "sent"}
+    facts.sales.told = [("pur_2", "refunded")]
+    facts.sales.stock = {1: Stock(10, 10, 0)}
+
+
+def sell_dearer(story: Story, facts: Facts) -> None:
+    turn(facts, 0, price=TEN + 1, amount=2 * TEN + 2)
+    facts.sales.ours = facts.sales.theirs = [replace(MONEY[0], amount=2 * TEN + 2), *MONEY[1:]]
+
+
+def buy_twice_by_one_form(story: Story, facts: Facts) -> None:
+    facts.sales.purchases = [*facts.sales.purchases, replace(bought(3, "refunded"), token="t1")]
+    facts.sales.mails = {**facts.sales.mails, ("pur_3", "refunded"): "sent"}
+
+
+def buy_though_refused(story: Story, facts: Facts) -> None:
+    facts.sales.purchases = [*facts.sales.purchases, bought(3, "refunded")]
+    facts.sales.mails = {**facts.sales.mails, ("pur_3", "refunded"): "sent"}
+
+
+def refuse_a_buyer(story: Story, facts: Facts) -> None:
+    story.sales.refusals.append((5, "500"))
+
+
+def oversell(story: Story, facts: Facts) -> None:
+    facts.sales.stock = {1: Stock(at_first=1, on_hand=0, reserved=0)}
+
+
+def keep_reserved(story: Story, facts: Facts) -> None:
+    facts.sales.stock = {1: Stock(at_first=10, on_hand=8, reserved=2)}
+
+
+def charge_twice(story: Story, facts: Facts) -> None:
+    """And give one back: the sums are right, and the buyer has two lines on the statement."""
+    facts.sales.theirs = [*MONEY, MONEY[0], replace(MONEY[2], reference="pur_1")]
+
+
+def take_a_cent_more(story: Story, facts: Facts) -> None:
+    facts.sales.theirs = [replace(MONEY[0], amount=2 * TEN + Decimal("0.01")), *MONEY[1:]]
+
+
+def charge_for_nothing(story: Story, facts: Facts) -> None:
+    """Both ledgers agree, and a refund that came back was forgotten."""
+    facts.sales.ours = facts.sales.theirs = [*MONEY, Movement("returned", "pur_2", 2 * TEN, "USD")]
+
+
+def charge_a_stranger(story: Story, facts: Facts) -> None:
+    facts.sales.theirs = [*MONEY, replace(MONEY[0], reference="pur_9")]
+
+
+def leave_a_saga(story: Story, facts: Facts) -> None:
+    turn(facts, 0, state="notifying", changes=(("charging", "notifying"),))
+
+
+def jump(story: Story, facts: Facts) -> None:
+    turn(facts, 1, changes=(("charging", "asking"), ("calling_off", "refunding"), ("refunding", "refunded")))
+
+
+def tell_of_nothing(story: Story, facts: Facts) -> None:
+    facts.sales.told = [*facts.sales.told, ("pur_2", "bought")]
+
+
+def tell_nobody(story: Story, facts: Facts) -> None:
+    facts.sales.mails = {("pur_1", "bought"): "sent", ("pur_2", "refunded"): "sent"}
+
+
+def decide_unseen(story: Story, facts: Facts) -> None:
+    facts.sales.audit = []
+
+
+def decide_by_nobody(story: Story, facts: Facts) -> None:
+    facts.sales.audit = [*facts.sales.audit, ("cashier", 2, "compensate")]
+
+
 @pytest.mark.parametrize(
     ("plant", "found_by"),
     [
@@ -179,6 +309,23 @@ def leave_waiting(story: Story, facts: Facts) -> None:
         (redrive_to_nowhere, "redrives not applied once, or not on the audit log"),
         (redrive_twice, "redrives not applied once, or not on the audit log"),
         (redrive_unseen, "redrives not applied once, or not on the audit log"),
+        (lose_purchase, "purchases lost or other than acknowledged"),
+        (sell_dearer, "purchases lost or other than acknowledged"),
+        (buy_twice_by_one_form, "purchases lost or other than acknowledged"),
+        (buy_though_refused, "bought, though told that nothing was"),
+        (refuse_a_buyer, "good purchases refused"),
+        (oversell, "bottles sold twice, or lost"),
+        (keep_reserved, "bottles sold twice, or lost"),
+        (charge_twice, "money that does not balance, to the cent"),
+        (take_a_cent_more, "money that does not balance, to the cent"),
+        (charge_for_nothing, "money that does not balance, to the cent"),
+        (charge_a_stranger, "money that does not balance, to the cent"),
+        (leave_a_saga, "purchases left on their way"),
+        (jump, "purchases left on their way"),
+        (tell_of_nothing, "told of what did not happen, or not told of what did"),
+        (tell_nobody, "told of what did not happen, or not told of what did"),
+        (decide_unseen, "decisions about purchases not on the audit log, or of nobody"),
+        (decide_by_nobody, "decisions about purchases not on the audit log, or of nobody"),
     ],
 )
 def test_each_violation_is_found_by_its_check_and_by_no_other(plant: Plant, found_by: str) -> None:
@@ -202,6 +349,29 @@ def test_a_merchant_who_waits_for_an_answer_is_held_to_no_price() -> None:
     facts = clean()[1]
     facts.offers = {("mch_1", "wn_1"): "11.00"}
     story = Story.of([*HISTORY, {"what": "prices", "is": "invoke", "id": "m2", "by": "mch_1"}])
+    assert not any(check(story, facts).values())
+
+
+def test_somebody_who_is_being_erased_may_have_no_card_any_more_but_gets_no_500() -> None:
+    story, facts = clean()
+    story.sales.refusals.append((6, "Add a card first."))
+    assert not any(check(story, facts).values())
+    story.sales.refusals.append((6, "500"))
+    assert check(story, facts)["good purchases refused"]
+
+
+def test_a_purchase_that_nobody_answered_may_be_there_or_not() -> None:
+    story, facts = clean()
+    facts.sales.purchases = [*facts.sales.purchases, bought(4, "refunded")]
+    facts.sales.mails = {**facts.sales.mails, ("pur_4", "refunded"): "sent"}
+    assert not any(check(story, facts).values())
+
+
+def test_what_waits_for_a_person_is_left_to_them_and_need_not_balance_while_nobody_knows() -> None:
+    story, facts = clean()
+    turn(facts, 1, state="charge_unclear", changes=(("charging", "lapsed"), ("lapsed", "charge_unclear")))
+    facts.sales.ours = MONEY[:1]
+    facts.sales.told = facts.sales.told[:2]
     assert not any(check(story, facts).values())
 
 

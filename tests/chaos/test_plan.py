@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.chaos.faults import FAULTS
+from tests.chaos.nemesis import FAULTS
 from tests.chaos.plan import MODES, POISON, RHYTHM, doses, strikes
 
 

@@ -28,6 +28,13 @@ def test_of_several_servers_the_one_that_takes_writes_is_meant(
     assert config["NAME"] == "w"
 
 
+@pytest.mark.parametrize("value", ["true", "True", "{'max_size':1}"])
+def test_djangos_own_pool_is_refused_in_words_that_say_what_to_do(value: str) -> None:
+    """F12. With connections that are kept it would be an error of Django's at the first query, in every process."""
+    with pytest.raises(ValueError, match="DATABASE_URL: take pool away"):
+        read(f"postgres://u:p@db/w?pool={value}")
+
+
 @pytest.mark.parametrize("url", ["postgres://u:p@a,b:5433/w", "postgres://u:p@a:5432,b/w"])
 def test_ports_for_some_of_the_hosts_are_refused_in_words(url: str) -> None:
     with pytest.raises(ValueError, match="DATABASE_URL: name a port for each of the hosts, or for none"):

@@ -52,10 +52,10 @@ class Sandbox:
             cursor = connection.execute(sql, parameters)
             return cursor.fetchall() if cursor.description else []
 
-    def publish(self, count: int, key: str = "a") -> list[str]:
+    def publish(self, count: int, key: str = "a", url: str = "") -> list[str]:
         """Publish as a producer does and return the acknowledged event ids. Raises what the database raises."""
         messages = [NewMessage("thing.happened", f"{key}{n % 7}", {"seq": n}) for n in range(count)]
-        with self.connect() as connection:
+        with psycopg.connect(url or self.url, autocommit=True, connect_timeout=5) as connection:
             connection.execute(
                 INSERT_MESSAGES, {"messages": dumps([message.as_row() for message in messages]), "delay": 0}
             )

@@ -2,10 +2,13 @@
 
 import os
 import pwd
+import select
 import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -16,6 +19,7 @@ from tests.processes.conftest import Processes, wait_until
 from winecellar.embedded import Cluster
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+LEAK_SECONDS = 2  # after which the pooler takes a connection back from who does nothing with it
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed (Debian: apt-get install pgbouncer)"),
@@ -28,19 +32,28 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def pooled(tmp_path: Path) -> Iterator[tuple[Sandbox, str]]:
-    """A sandbox, and the DATABASE_URL of a two-connection pool in front of it."""
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
     major = int(os.environ.get("WINECELLAR_PG_MAJOR", "18"))
-    sandbox = Sandbox(Cluster(f"postgres-pooled-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", major))
-    sandbox.destroy()
-    sandbox.prepare()
+    made = Sandbox(Cluster(f"postgres-pooled-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}", major))
+    made.destroy()
+    made.prepare()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def pooled(sandbox: Sandbox, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Sandbox, str]]:
+    """An empty sandbox, and the DATABASE_URL of a pool before it, of two connections where nothing else is asked."""
+    size = getattr(request, "param", 2)
+    sandbox.execute("TRUNCATE test_effect, jobs_message, jobs_delivery, processed_messages")
     port = free_port()
     config = tmp_path / "pgbouncer.ini"
     config.write_text(
         f"[databases]\nsandbox = host={sandbox.cluster.socket_dir} user=postgres\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
-        "pool_mode = transaction\ndefault_pool_size = 2\nserver_reset_query_always = 0\n"
+        f"pool_mode = transaction\ndefault_pool_size = {size}\nserver_reset_query_always = 0\n"
+        f"idle_transaction_timeout = {LEAK_SECONDS}\n"
     )
     # PgBouncer refuses to be root, and must be whom the server's socket lets in.
     user = "postgres" if os.geteuid() == 0 else None
@@ -66,7 +79,6 @@ def pooled(tmp_path: Path) -> Iterator[tuple[Sandbox, str]]:
     yield sandbox, url
     pooler.terminate()
     pooler.wait()
-    sandbox.destroy()
 
 
 @pytest.mark.parametrize(("listen", "prepares"), [("true", "true"), ("false", "false")])
@@ -74,21 +86,48 @@ def test_two_workers_behind_a_transaction_pooler_apply_each_message_once(
     pooled: tuple[Sandbox, str], processes: Processes, listen: str, prepares: str
 ) -> None:
     """Also where somebody forgot to say that there is one: what it cannot carry is found out and given up."""
-    sandbox, url = pooled
-    for _ in range(2):
-        process = processes.start(
-            "manage.py",
-            "run_worker",
-            "strict",
-            **{**sandbox.environment, "DATABASE_URL": url, "WORKER_LISTEN": listen, "PREPARED_STATEMENTS": prepares},
-        )
-        wait_until(lambda process=process: "worker.started" in processes.log(process), what="the worker starts")
+    sandbox, _ = pooled
+    start_workers(pooled, processes, WORKER_LISTEN=listen, PREPARED_STATEMENTS=prepares)
     acknowledged: list[str] = []
     for _ in range(4):
         acknowledged += sandbox.publish(250)
-    wait_until(lambda: len(sandbox.effects()) >= 1_000, seconds=60, what="all effects")
-    effects = sandbox.effects()
-    assert sorted(effects) == sorted(acknowledged)
+    assert_applied(sandbox, acknowledged)
+
+
+@pytest.mark.parametrize("pooled", [1], indirect=True)
+def test_a_pool_of_one_connection_that_somebody_leaks_for_a_while_comes_to_no_deadlock(
+    pooled: tuple[Sandbox, str], processes: Processes
+) -> None:
+    """F12: nobody here holds a connection while they wait for another, so one is enough for all, if not fast."""
+    sandbox, url = pooled
+    start_workers(pooled, processes, WORKER_LISTEN="false", PREPARED_STATEMENTS="false")
+
+    def publish(_: int) -> list[str]:
+        return [event_id for _ in range(5) for event_id in sandbox.publish(25, url=url)]
+
+    with ThreadPoolExecutor(8) as publishers:
+        under_way = [publishers.submit(publish, number) for number in range(8)]
+        with closing(psycopg.connect(url, prepare_threshold=None)) as leaker:
+            leaker.execute("SELECT 1")  # a transaction that nobody ends
+            assert select.select([leaker], [], [], 20)[0], "the pooler takes its connection back"
+            with pytest.raises(psycopg.OperationalError):
+                leaker.execute("SELECT 1")
+        acknowledged = [event_id for each in under_way for event_id in each.result()]
+    assert_applied(sandbox, acknowledged)
+
+
+def start_workers(pooled: tuple[Sandbox, str], processes: Processes, **environment: str) -> None:
+    sandbox, url = pooled
+    for _ in range(2):
+        given = {**sandbox.environment, "DATABASE_URL": url, **environment}
+        process = processes.start("manage.py", "run_worker", "strict", **given)
+        wait_until(lambda process=process: "worker.started" in processes.log(process), what="the worker starts")
+
+
+def assert_applied(sandbox: Sandbox, acknowledged: list[str]) -> None:
+    """All of it, once, in order."""
+    wait_until(lambda: len(sandbox.effects()) >= len(acknowledged), seconds=60, what="all effects")
+    assert sorted(sandbox.effects()) == sorted(acknowledged)
     for key in range(7):
         rows = sandbox.execute("SELECT event_id FROM test_effect WHERE key = %s ORDER BY id", [f"a{key}"])
         published = sandbox.execute("SELECT event_id FROM jobs_message WHERE key = %s ORDER BY id", [f"a{key}"])

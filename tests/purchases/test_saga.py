@@ -1,5 +1,6 @@
 """A purchase from the reservation to its end, by the real adapter against a provider that misbehaves on purpose."""
 
+import socket
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -128,6 +129,20 @@ def test_a_worker_that_wakes_up_after_the_purchase_was_called_off_charges_nothin
 
 def as_message(purchase: Purchase, name: str) -> Message:
     return Message(1, 1, "evt_1", name, "", f'{{"purchase_id": {purchase.pk}}}', None, "2026-03-14T09:12:04Z", 1)
+
+
+def test_a_charge_that_was_pending_and_is_declined_in_the_end_gives_the_bottles_back(provider: PaymentServer) -> None:
+    item = stock(1)
+    provider.script = PaymentScript("confirm: pending")
+    purchase = buy(buyer(provider), item)
+    work()
+    assert state_of(purchase) is State.ASKING
+    (intent_id,) = provider.bank.intents
+    provider.bank.fail(intent_id, "insufficient_funds")
+    work(waits=True)
+    purchase.refresh_from_db()
+    assert (purchase.state, purchase.reason) == (State.RELEASED, "There is not enough money on the card.")
+    check_books(provider, bottles={item.pk: 1})
 
 
 @pytest.mark.parametrize("still_there", [True, False])
@@ -299,3 +314,16 @@ def test_a_buyer_who_leaves_in_the_middle_leaves_books_that_balance_and_no_name(
     assert purchase.buyer is None
     assert state_of(purchase) is State.COMPLETED
     assert [message.to for message in mail.outbox] == [["orders@merchant.example"]]
+
+
+def test_a_request_whose_sender_dies_in_its_middle_is_none_and_its_key_is_still_free(provider: PaymentServer) -> None:
+    """Of the simulated provider: half a body that counted under its key would refuse the whole one for ever."""
+    item = stock(1)
+    purchase = buy(buyer(provider), item)
+    head = f"POST /v1/payment_intents HTTP/1.1\r\nHost: x\r\nIdempotency-Key: {purchase.reference}-open\r\n"
+    with socket.create_connection(("127.0.0.1", provider.port), timeout=10) as dying:
+        dying.sendall(f"{head}Authorization: Bearer sk_x\r\nContent-Length: 400\r\n\r\namount=154".encode())
+        dying.shutdown(socket.SHUT_WR)
+        assert dying.recv(1) == b""
+    work()
+    assert state_of(purchase) is State.COMPLETED

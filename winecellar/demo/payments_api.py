@@ -93,7 +93,12 @@ class _Api(BaseHTTPRequestHandler):
         self._route("POST")
 
     def _route(self, method: str) -> None:
-        body = self.rfile.read(min(int(self.headers.get("Content-Length", 0)), LARGEST)).decode()
+        length = min(int(self.headers.get("Content-Length", 0)), LARGEST)
+        content = self.rfile.read(length)
+        if len(content) < length:  # whoever sent it died in the middle: it was no request
+            self.close_connection = True
+            return None
+        body = content.decode()
         place = urlsplit(self.path)
         asked = _nested([*parse_qsl(place.query), *parse_qsl(body)])
         parts = place.path.strip("/").split("/")
@@ -124,9 +129,7 @@ class _Api(BaseHTTPRequestHandler):
                     asked["payment_intent"], fails=how.kind == "refund-fails", pending=how.kind == "pending"
                 )
             case "GET", "payment_intents":
-                return "look", lambda how: _listed(
-                    [each for each in bank.intents.values() if each["customer"] == asked["customer"]]
-                )
+                return "look", lambda how: _listed(bank.intents_of(asked["customer"]))
             case "GET", "payment_intents", pk:
                 return "look", lambda how: bank._intent(pk)
             case "POST", "customers":

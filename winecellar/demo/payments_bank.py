@@ -1,8 +1,8 @@
 """The simulated provider's books: customers, cards, intents, refunds, keys, as Stripe keeps them. Pure of HTTP.
 
 Guarantee: an intent is charged once at most and never after it was cancelled; no more goes back than was taken. Each
-movement of money is a line in a file, if
-there is one, before anything is said about it. Threads may share it. Imports no Django.
+movement of money is a line in a file, if there is one, before anything is said about it. Threads may share it. Imports
+no Django.
 """
 
 from __future__ import annotations
@@ -98,9 +98,7 @@ class Bank:
                 raise NotPossible(400, "invalid_request_error", "payment_intent_unexpected_state")
             code = self.cards[intent["payment_method"]]["declines"] or ("card_declined" if declined else "")
             if code:
-                error = {"code": "card_declined", "decline_code": code, "type": "card_error", "message": code}
-                intent.update(status="requires_payment_method", last_payment_error=error)
-                self._tell("payment_intent.payment_failed", intent)
+                self.fail(intent_id, code)
                 raise NotPossible(402, "card_error", "card_declined", decline_code=code)
             intent["last_payment_error"] = None
             if pending:
@@ -130,6 +128,14 @@ class Bank:
             self._write("charge", intent["metadata"], intent["amount"], intent["currency"])
             self._tell("payment_intent.succeeded", intent)
             return intent
+
+    def fail(self, intent_id: str, code: str) -> None:
+        """The buyer's bank says no; also to what was pending."""
+        with self.lock:
+            intent = self._intent(intent_id)
+            error = {"code": "card_declined", "decline_code": code, "type": "card_error", "message": code}
+            intent.update(status="requires_payment_method", last_payment_error=error)
+            self._tell("payment_intent.payment_failed", intent)
 
     def cancel(self, intent_id: str) -> Document:
         with self.lock:
@@ -184,6 +190,10 @@ class Bank:
                 reference = intent["metadata"].get("purchase", "")
                 kept[reference] = kept.get(reference, 0) + intent["amount_received"] - back
             return kept
+
+    def intents_of(self, customer: str) -> list[Document]:
+        with self.lock:
+            return [each for each in self.intents.values() if each["customer"] == customer]
 
     def _intent(self, intent_id: str) -> Document:
         if intent_id not in self.intents:

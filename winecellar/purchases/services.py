@@ -53,7 +53,8 @@ def buy(
 ) -> Purchase:
     """Reserve the bottles and have the charge begun, at the price that the buyer confirmed.
 
-    The purchase of this token, if there is one already. Raises StockItem.DoesNotExist and BuyRefusedError.
+    The purchase of this token, if there is one already. Raises StockItem.DoesNotExist and BuyRefusedError; and
+    IntegrityError where the buyer is being erased.
     """
     if not _TOKEN.fullmatch(token):
         raise BuyRefusedError("This form is not complete. Open the page again.")
@@ -75,8 +76,11 @@ def buy(
                 now=now,
             )
             publish([books.command(purchase.pk, CHARGE_PURCHASE)])
-    except IntegrityError:  # the same form, sent at the same moment
-        return Purchase.objects.get(buyer=buyer, token=token)
+    except IntegrityError:
+        twin = Purchase.objects.filter(buyer=buyer, token=token).first()
+        if twin is None:  # its buyer was erased at this moment
+            raise
+        return twin  # the same form, sent at the same moment
     return purchase
 
 

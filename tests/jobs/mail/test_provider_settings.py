@@ -46,6 +46,30 @@ def test_a_mail_servers_url_is_read_as_before() -> None:
     assert found["EMAIL_USE_TLS"]
 
 
+@pytest.mark.parametrize(
+    ("url", "tls", "ssl"),
+    [
+        ("smtp://me:secret@mail.example:587/?tls=true", True, False),
+        ("smtp://me:secret@mail.example:587?tls=true", True, False),
+        ("smtp+tls://me:secret@mail.example:587", True, False),
+        ("smtp+ssl://me:secret@mail.example:465", False, True),
+        ("smtp://mail.example:25", False, False),
+        ("smtp://mail.example:25/?tls=false", False, False),
+    ],
+)
+def test_a_mail_server_is_spoken_to_in_secret_where_its_url_says_so(url: str, tls: bool, ssl: bool) -> None:
+    found = read(url, timeout=10)
+    assert (found["EMAIL_USE_TLS"], found["EMAIL_USE_SSL"]) == (tls, ssl)
+
+
+@pytest.mark.parametrize(
+    "url", ["smtp://mail.example/?tls=yes", "smtp+ssl://mail.example/?tls=true", "smtp+tls://mail.example/?tls=false"]
+)
+def test_a_url_that_says_two_things_of_tls_or_none_is_refused_in_words(url: str) -> None:
+    with pytest.raises(ValueError, match="tls="):
+        read(url, timeout=10)
+
+
 @pytest.mark.parametrize("url", ["resend://", "resend://api.resend.com", "postmark://@"])
 def test_a_provider_without_its_key_is_refused_in_words(url: str) -> None:
     with pytest.raises(ValueError, match="needs the API key before an @"):
@@ -62,7 +86,12 @@ def test_a_provider_without_its_key_is_refused_in_words(url: str) -> None:
         ("postmark://k@", "whsec_x", {"jobs.E017"}),
         ("resend://k@127.0.0.1:9/?tls=false", "whsec_x", set()),
         ("resend://k@10.0.0.7:9/?tls=false", "whsec_x", {"jobs.E016"}),
-        ("smtp://me:secret@mail.example:587", "", set()),
+        ("smtp://me:secret@mail.example:587/?tls=true", "", set()),
+        ("smtp+ssl://me:secret@mail.example:465", "", set()),
+        ("smtp://mail.example:25", "", set()),
+        ("smtp://me:secret@localhost:25", "", set()),
+        ("smtp://me:secret@mail.example:587", "", {"jobs.E016"}),
+        ("smtp://me:secret@mail.example:587/?tls=false", "", {"jobs.E016"}),
         ("memorymail://", "", {"jobs.E018"}),
         ("", "", {"jobs.E018"}),
     ],

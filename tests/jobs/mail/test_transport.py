@@ -207,6 +207,14 @@ def test_once_the_server_has_taken_it_nothing_that_follows_makes_it_a_failure(sm
     assert server.taken == 1
 
 
+def test_a_mail_server_that_offers_no_tls_gets_no_mail_where_it_was_asked_for(smtp: Any, settings: Any) -> None:
+    server = smtp()
+    settings.EMAIL_USE_TLS = True
+    with pytest.raises(AwayError, match="SMTPNotSupportedError"):
+        hand_over(mail())
+    assert server.taken == 0
+
+
 @pytest.mark.parametrize(
     ("says", "meaning"),
     [
