@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
@@ -82,6 +83,20 @@ def pipelined() -> Iterator[None]:
     database.ensure_connection()
     with prepared.refusals(OperationalError), database.wrap_database_errors, database.connection.pipeline():
         yield
+
+
+@contextmanager
+def by_index() -> Iterator[None]:
+    """What is `run` in here goes by its indexes and joins by loops, however small the tables were when it was planned:
+    so its plan may be kept though they grow. In a pipeline, which is a transaction of its own where none is open.
+    """
+    if not prepared.wanted():  # each is planned for the tables as they are
+        yield
+        return
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    psycopg.Cursor(database.connection).execute(prepared.BY_INDEX_HERE, prepare=True)
+    yield
+    psycopg.Cursor(database.connection).execute(prepared.AS_BEFORE, prepare=True)
 
 
 def in_transaction() -> bool:

@@ -77,8 +77,10 @@ class Frontier:
     def announce(self, partitions: Iterable[Partition]) -> None:
         """These may have work: said by a sweep, or by a notification."""
         with self._condition:
-            self._ready.update(p for p in partitions if self._open is None or p[0] in self._open)
-            self._condition.notify_all()
+            found = [p for p in partitions if self._open is None or p[0] in self._open]
+            if found:
+                self._ready.update(found)
+                self._condition.notify_all()
 
     def restrict(self, subscriptions: set[int], limits: dict[int, int]) -> None:
         """Hand out these subscriptions only (others are paused), and at most so many partitions of each at once."""
@@ -94,7 +96,7 @@ class Frontier:
             self._poked = False
 
     def rest(self, seconds: float) -> None:
-        """Return when poked, or after so many seconds, whatever is ready: it may not be taken yet."""
+        """Return when poked, or after so many seconds, whatever is ready: it is not to be taken yet."""
         with self._condition:
             self._condition.wait_for(lambda: self._poked, timeout=seconds)
             self._poked = False

@@ -189,9 +189,14 @@ class EffectLane:
 
 
 class ExternalLane:
-    """Keeps up to `at_once` effects outside our Postgres under way for one subscription."""
+    """Keeps up to `at_once` effects outside our Postgres under way for one subscription.
 
-    def __init__(self, sweeper: Sweeper, route: Route, stopping: Callable[[], bool], solitude: Solitude) -> None:
+    `patient`: where less was there than there is room for, the next claim waits a moment, so that more comes together.
+    """
+
+    def __init__(
+        self, sweeper: Sweeper, route: Route, stopping: Callable[[], bool], solitude: Solitude, *, patient: bool = True
+    ) -> None:
         self.sweeper = sweeper
         self.frontier = sweeper.frontier
         (self.subscription,) = sweeper.subscriptions
@@ -205,6 +210,8 @@ class ExternalLane:
         handler = cast(External, route.handler)
         self.performance = Performance(route, handler, on_done=self.frontier.poke)
         self._starting: queue.Claim | None = None
+        self._patient = patient
+        self._next_claim = 0.0  # not before
 
     def step(self) -> float:
         """Settle what is done, start what there is room for; returns how long to wait for more."""
@@ -225,6 +232,9 @@ class ExternalLane:
             self._let_go()
             self.frontier.rest(BREAKER_SECONDS)
             return BREAKER_SECONDS
+        if (left := self._next_claim - time.monotonic()) > 0:
+            self.frontier.rest(left)
+            return 0.0
         if not self._join():
             self.performance.wait(PATIENCE_SECONDS)
             return 0.0
@@ -244,12 +254,15 @@ class ExternalLane:
             self.claimed += len(claim.messages)
             self._lonely = claim.look.lonely
             self._starting = claim
+            if self._patient and 0 < len(claim.messages) < room:
+                self._next_claim = time.monotonic() + settings.EXTERNAL_CLAIM_INTERVAL.total_seconds()
             self.performance.start(claim)
             self._starting = None
         finally:
             self.performance.release_probe()
             self.frontier.release(partition, more=more or self._lonely)
             self._let_go()
+        self.performance.gather(settings.EXTERNAL_SETTLE_TOGETHER.total_seconds())
         return 0.0
 
     def _join(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import structlog
@@ -155,6 +155,10 @@ class Performance:
         """Those of a claim whose effect was not begun, because starting it was interrupted."""
         begun = {message.id for _, message in self._under_way.values()}
         return [message for message in claim.messages if message.id not in begun]
+
+    def gather(self, seconds: float) -> None:
+        """Until all that are under way are done, but no longer than this; at once when none is."""
+        wait(self._under_way, timeout=seconds, return_when=ALL_COMPLETED)
 
     def close(self) -> None:
         """Wait for nothing more: what is under way ends by its own time limit, and its lease by itself."""

@@ -21,6 +21,14 @@ BY_INDEX = (
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),"
     " set_config('enable_sort', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
 )
+# The same for some statements of a transaction whose others are the planner's, and for joins: by loops, since hashing
+# and merging read all of a table. Then as it was.
+BY_INDEX_HERE = (
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),"
+    " set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),"
+    " set_config('plan_cache_mode', 'force_generic_plan', true)"
+)
+AS_BEFORE = BY_INDEX_HERE.replace("'off'", "'on'").replace("force_generic_plan", "auto")
 log = structlog.get_logger(__name__)
 
 

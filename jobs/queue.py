@@ -17,9 +17,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, connection
+from django.db.backends.utils import CursorWrapper
 
 from jobs import prepared
-from jobs.database import run, sqlstate
+from jobs.database import by_index, pipelined, run, sqlstate
 from jobs.messages import NO_TRACE, Message, NewMessage, dumps
 
 Partition = tuple[int, int]  # (subscription id, part)
@@ -321,24 +322,31 @@ def ack_told(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
 
 def ack_some(claim: Claim, consumer: str, messages: Sequence[Message]) -> Acked:
     """The same for any of the claim's deliveries, which need not be neighbours."""
-    return _ack(ACK_SOME, claim, consumer, messages, {"ids": [message.id for message in messages]})
+    with pipelined(), by_index():
+        cursor = run(ACK_SOME, _ack_of(claim, consumer, messages, {"ids": [message.id for message in messages]}))
+    return _acked(cursor)
 
 
 def _ack(sql: str, claim: Claim, consumer: str, messages: Sequence[Message], which: dict[str, Any]) -> Acked:
     with connection.cursor() as cursor:
-        cursor.execute(
-            sql,
-            {
-                "subscription": claim.partition[0],
-                "part": claim.partition[1],
-                "token": claim.token,
-                "consumer": consumer,
-                "expected": len(messages),
-                "limit": f"{int(settings.HANDLER_TIME_LIMIT.total_seconds() * 1000)}ms",
-                **which,
-            },
-        )
-        gone, fresh, *_ = cursor.fetchone()
+        cursor.execute(sql, _ack_of(claim, consumer, messages, which))
+        return _acked(cursor)
+
+
+def _ack_of(claim: Claim, consumer: str, messages: Sequence[Message], which: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "subscription": claim.partition[0],
+        "part": claim.partition[1],
+        "token": claim.token,
+        "consumer": consumer,
+        "expected": len(messages),
+        "limit": f"{int(settings.HANDLER_TIME_LIMIT.total_seconds() * 1000)}ms",
+        **which,
+    }
+
+
+def _acked(cursor: CursorWrapper) -> Acked:
+    gone, fresh, *_ = cursor.fetchone()
     return Acked(gone, None if fresh is None else set(fresh))
 
 

@@ -35,6 +35,7 @@ class _Announcer:
 
     def __init__(self) -> None:
         self._pending: set[Partition] = set()
+        self._calls = 0  # since it was last said
         self._lock = threading.Condition()
         self._saying = False
         self._pid = 0
@@ -42,6 +43,7 @@ class _Announcer:
     def announce(self, partitions: Iterable[Partition]) -> None:
         with self._lock:
             self._pending.update(partitions)
+            self._calls += 1
             if self._pid != os.getpid():
                 self._pid = os.getpid()
                 threading.Thread(target=self._run, name="announcer", daemon=True).start()
@@ -55,9 +57,15 @@ class _Announcer:
 
     def _run(self) -> None:
         session: psycopg.Connection | None = None
+        shortest, longest = settings.NOTIFY_INTERVAL.total_seconds(), settings.NOTIFY_INTERVAL_LONGEST.total_seconds()
+        pause, said_at = shortest, float("-inf")
         while True:
             with self._lock:
                 self._lock.wait_for(lambda: bool(self._pending))
+                # So many come that whoever listens is awake already.
+                in_a_stream = time.monotonic() - said_at < 2 * shortest * self._calls
+                pause = min(2 * pause, longest) if in_a_stream else shortest
+                said_at, self._calls = time.monotonic(), 0
                 partitions, self._pending = self._pending, set()
                 self._saying = True
             try:
@@ -73,7 +81,7 @@ class _Announcer:
             with self._lock:
                 self._saying = False
                 self._lock.notify_all()
-            time.sleep(settings.NOTIFY_INTERVAL.total_seconds())
+            time.sleep(pause)
 
 
 _announcer = _Announcer()

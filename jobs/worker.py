@@ -41,14 +41,20 @@ class Group:
     """Lanes that share a frontier: all subscriptions with effects in Postgres, or one with effects outside it."""
 
     def __init__(
-        self, subscriptions: dict[int, Route], lane_count: int, stopping: Callable[[], bool], solitude: Solitude
+        self,
+        subscriptions: dict[int, Route],
+        lane_count: int,
+        stopping: Callable[[], bool],
+        solitude: Solitude,
+        *,
+        patient: bool,
     ) -> None:
         self.frontier = Frontier()
         self.sweeper = Sweeper(self.frontier, subscriptions)
         self.subscriptions = subscriptions
         (first, *_) = subscriptions.values()
         self.lanes: list[EffectLane | ExternalLane] = (
-            [ExternalLane(self.sweeper, first, stopping, solitude)]
+            [ExternalLane(self.sweeper, first, stopping, solitude, patient=patient)]
             if isinstance(first.handler, External)
             else [EffectLane(self.sweeper, stopping, solitude) for _ in range(lane_count)]
         )
@@ -57,7 +63,9 @@ class Group:
         self.frontier.announce(p for p in partitions if p[0] in self.subscriptions)
 
 
-def groups(names: Iterable[str] | None, lane_count: int, stopping: Callable[[], bool]) -> list[Group]:
+def groups(
+    names: Iterable[str] | None, lane_count: int, stopping: Callable[[], bool], *, patient: bool = True
+) -> list[Group]:
     """The lane groups for these subscriptions (all of them by default). Raises KeyError for an unknown name."""
     routes = load_routes()
     ids = ensure_subscriptions()
@@ -66,7 +74,9 @@ def groups(names: Iterable[str] | None, lane_count: int, stopping: Callable[[], 
     externals = [{ids[r.name]: r} for r in chosen if isinstance(r.handler, External)]
     solitude = Solitude()
     return [
-        Group(subscriptions, lane_count, stopping, solitude) for subscriptions in [effects, *externals] if subscriptions
+        Group(subscriptions, lane_count, stopping, solitude, patient=patient)
+        for subscriptions in [effects, *externals]
+        if subscriptions
     ]
 
 
@@ -165,7 +175,7 @@ def drain(names: Iterable[str] | None = None, *, seconds: float = 60.0) -> int:
     not waited for.
     """
     deadline = time.monotonic() + seconds
-    all_groups = groups(names, 1, lambda: False)
+    all_groups = groups(names, 1, lambda: False, patient=False)  # all that there is waits already
     running: list[tuple[Group, Lane]] = [(group, group.lanes[0]) for group in all_groups]
     while True:
         for group in all_groups:

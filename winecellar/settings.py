@@ -77,8 +77,17 @@ WORKER_WATCHDOG = timedelta(seconds=60)
 WORKER_START_LIMIT = timedelta(seconds=60)
 # A message type this worker has no handler for (old code, new message) is put back for so long, uncharged.
 UNKNOWN_HANDLER_DELAY = timedelta(seconds=30)
-# NOTIFYs of one process are at least this far apart; each takes a lock that all commits share.
+# NOTIFYs of one process are at least this far apart; each takes a lock that all commits share, and wakes every worker.
+# In a stream, where commits are less than twice that apart, each pause is twice the one before, up to the longest: who
+# finds work in it looks again by itself.
 NOTIFY_INTERVAL = timedelta(milliseconds=5)
+NOTIFY_INTERVAL_LONGEST = timedelta(milliseconds=40)
+# Claims of a subscription with effects outside are at least this far apart in one lane, unless the last one was full:
+# what comes in a stream is claimed and settled by the dozen, and what comes alone is claimed at once. Less than
+# providers take to answer.
+EXTERNAL_CLAIM_INTERVAL = timedelta(milliseconds=40)
+# What is answered within so long of its claim is settled together.
+EXTERNAL_SETTLE_TOGETHER = timedelta(milliseconds=5)
 QUEUE_ROUTES = "winecellar.routes"
 
 # --- Dead letters (see docs/runbooks/dead-letters.md) ----------------------------------------------------------

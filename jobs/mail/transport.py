@@ -10,6 +10,7 @@ import smtplib
 import threading
 from contextlib import suppress
 from email.utils import parseaddr
+from functools import cache
 from typing import Any
 
 import structlog
@@ -64,8 +65,12 @@ def deliver(mail: EmailMessage) -> str:
 
 def stable_message_id(name: str) -> str:
     """`<name@domain>` with the domain we send from. `name` is the same on every try, so that a mailbox shows one."""
-    domain = parseaddr(settings.MAIL_FROM)[1].rpartition("@")[2] or "localhost"
-    return f"<{name}@{domain}>"
+    return f"<{name}@{_domain(settings.MAIL_FROM)}>"
+
+
+@cache
+def _domain(address: str) -> str:
+    return parseaddr(address)[1].rpartition("@")[2] or "localhost"
 
 
 def _meaning(error: Exception) -> Exception:

@@ -22,6 +22,7 @@ from statistics import median, quantiles
 from typing import Any
 
 from tests.benchmarks import server
+from tests.benchmarks.process import cpu_seconds, server_cpu_seconds
 
 DATABASE = "bench-purchases"
 HANGS = 10.0  # as long as PAYMENT_TIMEOUT lets it
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--buyers", type=int, default=2)
     parser.add_argument("--waiting", type=int, default=1_000)
     parser.add_argument("--http", action="store_true")
+    parser.add_argument("--only", choices=("through", "hanging"))
     chosen = parser.parse_args()
     with server.running():
         server.create(DATABASE)
@@ -47,8 +49,10 @@ def main() -> None:
             django.setup()
             _make(chosen.count)
             print(server.described())
-            _through(chosen)
-            _hanging(chosen)
+            if chosen.only != "hanging":
+                _through(chosen)
+            if chosen.only != "through":
+                _hanging(chosen)
         finally:
             from django.db import connections
 
@@ -93,20 +97,41 @@ def _through(chosen: argparse.Namespace) -> None:
 
     with ExitStack() as started:
         environment = started.enter_context(_provider(chosen.http))
-        for _ in range(chosen.workers):
-            started.enter_context(_worker(**environment))
+        workers = [started.enter_context(_worker(**environment)) for _ in range(chosen.workers)]
         each = chosen.count // chosen.buyers
+        buyers = [_begun("buy", str(each), str(n)) for n in range(chosen.buyers)]
+        used = _Used(workers)
         began = time.perf_counter()
-        command = [sys.executable, "-m", "tests.benchmarks.purchases", "buy", str(each)]
-        buyers = [subprocess.Popen([*command, str(n)], cwd=ROOT, env=_environment()) for n in range(chosen.buyers)]
         for buyer in buyers:
-            assert buyer.wait() == 0
+            assert buyer.stdin
+            buyer.stdin.close()  # what they wait for
+        used.by_buyers = sum(float(buyer.stdout.read()) for buyer in buyers if buyer.stdout)
+        assert not any(buyer.wait() for buyer in buyers)
         bought = time.perf_counter() - began
         _until(lambda: not Purchase.objects.exclude(state="completed").exists())
         seconds = time.perf_counter() - began
-    count = Purchase.objects.count()
+        count = Purchase.objects.count()
+        spent = used.told(count)
     how = "Stripe's library and a simulated provider" if chosen.http else "a provider that answers at once"
     print(f"{count:,} purchases by {how}: {count / seconds:,.0f} a second end to end, {count / bought:,.0f} reserved")
+    print(f"processor for each purchase: {spent}")
+
+
+class _Used:
+    """Processor time from here on: of the workers and the server; what the buyers used, they tell themselves."""
+
+    def __init__(self, workers: list[int]) -> None:
+        self._workers = workers
+        self._before = self._now()
+        self.by_buyers = 0.0
+
+    def _now(self) -> dict[str, float]:
+        return {"workers": cpu_seconds(*self._workers), "Postgres": server_cpu_seconds()}
+
+    def told(self, count: int) -> str:
+        seconds = {"buyers": self.by_buyers, **{who: now - self._before[who] for who, now in self._now().items()}}
+        spent = {who: 1e3 * used / count for who, used in seconds.items()}
+        return f"{sum(spent.values()):.2f} ms ({', '.join(f'{who} {ms:.2f}' for who, ms in spent.items())})"
 
 
 @contextmanager
@@ -226,20 +251,27 @@ def _environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **more}
 
 
-@contextmanager
-def _worker(**environment: str) -> Iterator[None]:
-    """A worker of all subscriptions, which says when it is ready."""
+def _begun(*command: str, **environment: str) -> subprocess.Popen[bytes]:
+    """This program in another part, once it says that it is ready."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.benchmarks.purchases", "work"],
+        [sys.executable, "-m", "tests.benchmarks.purchases", *command],
         cwd=ROOT,
         env=_environment(**environment),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+@contextmanager
+def _worker(**environment: str) -> Iterator[int]:
+    """A worker of all subscriptions, once it is ready; its process id."""
+    process = _begun("work", **environment)
     try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait(60)
@@ -291,6 +323,12 @@ if __name__ == "__main__":
         import django
 
         django.setup()
-        work() if sys.argv[1] == "work" else buy(int(sys.argv[2]), int(sys.argv[3]))
+        if sys.argv[1] == "work":
+            work()
+        print("ready", flush=True)
+        sys.stdin.read()
+        used = time.process_time()
+        buy(int(sys.argv[2]), int(sys.argv[3]))
+        print(time.process_time() - used)
     else:
         main()

@@ -1,5 +1,6 @@
 """How the statements of a hot path run: their plans are kept, and several are sent before the first is answered."""
 
+import re
 import threading
 from contextlib import nullcontext
 
@@ -7,7 +8,7 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 
 from jobs import prepared
-from jobs.database import connection_is_lost, is_away, pipelined, run, sqlstate
+from jobs.database import by_index, connection_is_lost, is_away, pipelined, run, sqlstate
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MARKED = "SELECT %s::int + 1 AS kept_plan"
@@ -126,3 +127,19 @@ def test_a_connection_that_is_gone_is_an_operational_error_in_a_pipeline_too():
         run("SELECT pg_terminate_backend(pg_backend_pid())", [])
         run("SELECT 1", []).fetchone()
     connection.close()
+
+
+def test_what_goes_by_its_indexes_does_so_in_a_table_that_is_empty_yet_and_what_follows_does_not():
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE small (n int PRIMARY KEY)")
+    explain = "EXPLAIN SELECT * FROM small a JOIN small b USING (n) WHERE a.n = ANY(%s)"
+    with transaction.atomic(), pipelined():
+        with by_index():
+            steered = run(explain, [[1, 2]])
+        after = run(explain, [[1, 2]])
+        setting = run("SHOW plan_cache_mode", [])
+    plan, free = (" ".join(line for (line,) in cursor.fetchall()) for cursor in (steered, after))
+    assert "Index" in plan
+    assert not re.search("Seq Scan|Bitmap|Hash|Merge", plan), plan
+    assert re.search("Seq Scan|Bitmap|Hash|Merge", free), free
+    assert setting.fetchone() == ("auto",)

@@ -1,5 +1,7 @@
 """The low-water mark: it saves walking over dead rows, and must never pass a delivery that may still appear."""
 
+import pytest
+
 from jobs.frontier import Frontier
 from jobs.queue import Look
 
@@ -99,3 +101,11 @@ def test_what_was_learnt_of_a_server_is_not_believed_of_the_next_whose_ids_begin
         look = Look(seen=5, blocked=None, first=7, xmin=xmin, xmax=xmax)
         frontier.learn(P, look, claimed=5, server=frontier.server)
     assert frontier.mark(P) == 7
+
+
+def test_a_notification_about_the_partitions_of_others_wakes_no_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    frontier = Frontier()
+    frontier.restrict({2}, {})
+    monkeypatch.setattr(frontier._condition, "notify_all", lambda: pytest.fail("for nothing"))
+    frontier.announce([])
+    frontier.announce([(1, 0)])

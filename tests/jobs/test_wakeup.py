@@ -5,8 +5,11 @@ import select
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import monotonic
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import psycopg
 import pytest
@@ -92,6 +95,34 @@ def test_what_comes_while_the_announcer_waits_is_said_in_one_breath(
     payloads = heard(ears, seconds=10)
     assert len(payloads) == 1
     assert wakeup._parse(payloads[0]) == {(2, part) for part in range(50)}
+
+
+def test_in_a_stream_each_pause_is_twice_the_last_and_where_commits_are_seldom_it_is_short_again(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "WORKER_LISTEN", True)
+    pauses: list[float] = []
+    clock = [0.0]
+    gaps = iter([0.006] * 5 + [0.020] * 2)  # from each NOTIFY to the next commit
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if gap := next(gaps, None):
+            clock[0] += gap
+            wakeup.announce([(1, 0)])
+
+    monkeypatch.setattr(wakeup, "time", SimpleNamespace(sleep=pause, monotonic=lambda: clock[0]))
+    monkeypatch.setattr(wakeup, "_connect", MagicMock())
+    monkeypatch.setattr(wakeup, "_announcer", wakeup._Announcer())
+    wakeup.announce([(1, 0)])
+    until(lambda: len(pauses) == 8)
+    assert pauses == [0.005, 0.01, 0.02, 0.04, 0.04, 0.04, 0.005, 0.005]
+
+
+def until(happened: Callable[[], object], seconds: float = 10) -> None:
+    deadline = monotonic() + seconds
+    while not happened():
+        assert monotonic() < deadline, "it did not come to pass"
 
 
 def test_a_payload_fits_what_the_server_takes_and_nonsense_is_ignored() -> None:

@@ -12,17 +12,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db.models import QuerySet
 
-from jobs.database import run
-from jobs.messages import Message, NewMessage
+from jobs.database import by_index, pipelined, run
+from jobs.messages import Message, NewMessage, dumps
 from jobs.outbox import follow_up, publish
 from winecellar.purchases.events import SEND_PURCHASE_EMAIL
 from winecellar.purchases.facts import Seen
 from winecellar.purchases.models import Entry, Money, Purchase, PurchaseMail, StockItem
+from winecellar.purchases.rows import LOCK, LOCK_STOCK, WRITE, read
 from winecellar.purchases.rules import Bottles, Event, Mails, Next, State, decide
 
 log = structlog.get_logger(__name__)
@@ -33,20 +35,6 @@ MAILS = {
 }
 # From here on no bottles move but on a person's word.
 _SETTLED = {State.NOTIFYING, State.COMPLETED, State.REFUNDING, State.REFUNDED, State.REFUND_UNCLEAR, State.RESOLVED}
-# Of rows that are locked. The ORM's bulk_update says the same by one CASE for each row and column, which took half the
-# time of a payment's worker.
-PURCHASES = """
-UPDATE purchases_purchase SET state = became.state, changed_at = became.changed_at, asked_at = became.asked_at,
-    intent_id = became.intent_id, reason = became.reason
-FROM unnest(%s::bigint[], %s::text[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::text[])
-    AS became (id, state, changed_at, asked_at, intent_id, reason)
-WHERE purchases_purchase.id = became.id
-"""
-STOCK = """
-UPDATE purchases_stockitem SET on_hand = became.on_hand, reserved = became.reserved
-FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS became (id, on_hand, reserved)
-WHERE purchases_stockitem.id = became.id
-"""
 
 
 @dataclass(frozen=True)
@@ -83,11 +71,8 @@ def apply(outcomes: Sequence[Outcome], *, now: datetime, rows: Sequence[Purchase
     """
     if not outcomes:
         return
-    wanted = {each.purchase_id for each in outcomes}
-    if rows is None:
-        rows = locked(Purchase.objects.filter(pk__in=wanted))
-    purchases = {row.pk: row for row in rows if row.pk in wanted}
-    items = _stock(purchases.values())
+    found, stock = _locked(sorted({each.purchase_id for each in outcomes}), rows)
+    purchases, items = {row.pk: row for row in found}, {row.pk: row for row in stock}
     changes = _Changes(now)
     for outcome in outcomes:
         purchase = purchases[outcome.purchase_id]
@@ -101,19 +86,14 @@ def apply(outcomes: Sequence[Outcome], *, now: datetime, rows: Sequence[Purchase
     changes.write(purchases.values(), items.values())
 
 
-def _stock(purchases: Iterable[Purchase]) -> dict[int, StockItem]:
-    wanted = {row.item_id for row in purchases if row.state not in _SETTLED}
-    if not wanted:
-        return {}
-    return {
-        row.pk: row for row in StockItem.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
-    }
-
-
-def _update(sql: str, rows: Iterable[Purchase | StockItem], columns: Sequence[str]) -> None:
-    values = [[getattr(row, column) for column in columns] for row in rows]
-    if values:
-        run(sql, [list(column) for column in zip(*values, strict=True)], keep_plan=False)
+def _locked(wanted: list[int], rows: Sequence[Purchase] | None) -> tuple[Sequence[Purchase], Sequence[StockItem]]:
+    """The purchases, and after them the stock of those whose bottles may still move."""
+    if rows is not None and all(row.state in _SETTLED for row in rows):
+        return rows, []
+    with pipelined(), by_index():
+        purchases = run(LOCK, [wanted])
+        stock = run(LOCK_STOCK, [wanted, [state.value for state in _SETTLED]])
+    return read(Purchase, purchases), read(StockItem, stock)
 
 
 def _move(item: StockItem, quantity: int, bottles: Bottles) -> None:
@@ -124,13 +104,13 @@ def _move(item: StockItem, quantity: int, bottles: Bottles) -> None:
 
 
 class _Changes:
-    """What one transaction writes, gathered so that each table is written once."""
+    """What one transaction writes, gathered so that it is written at once."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
-        self.entries: list[Entry] = []
-        self.money: list[Money] = []
-        self.mails: list[PurchaseMail] = []
+        self.entries: list[dict[str, Any]] = []
+        self.money: list[dict[str, Any]] = []
+        self.mails: list[dict[str, Any]] = []
         self.commands: list[NewMessage] = []
         self.later: list[NewMessage] = []
         self.causes: dict[int, Message | None] = {}  # by the purchase
@@ -143,16 +123,15 @@ class _Changes:
         else:
             kind = Entry.Kind.CHANGED if changed else Entry.Kind.ANSWERED
         self.entries.append(
-            Entry(
-                purchase=purchase,
-                kind=kind,
-                event=outcome.event.value,
-                came_from=purchase.state if changed else "",
-                state=follows.state,
-                says=outcome.says,
-                by=outcome.by,
-                at=self.now,
-            )
+            {
+                "purchase": purchase.pk,
+                "kind": kind.value,
+                "event": outcome.event.value,
+                "came_from": purchase.state if changed else "",
+                "state": follows.state.value,
+                "says": outcome.says,
+                "by": outcome.by,
+            }
         )
         if changed:
             log.info("purchase.changed", purchase=purchase.pk, by=outcome.event.value, state=follows.state.value)
@@ -163,7 +142,7 @@ class _Changes:
             purchase.reason = (outcome.seen.reason or purchase.reason)[:200]
             self._note_money(purchase, outcome.seen)
         self.moved = self.moved or follows.bottles is not Bottles.KEEP
-        self.mails += [PurchaseMail(purchase=purchase, kind=kind, created_at=self.now) for kind in MAILS[follows.mails]]
+        self.mails += [{"purchase": purchase.pk, "kind": mail.value} for mail in MAILS[follows.mails]]
         self.causes[purchase.pk] = outcome.cause
         if follows.command:
             asked_for = command(purchase.pk, follows.command, outcome.cause)
@@ -171,16 +150,16 @@ class _Changes:
 
     def _note_money(self, purchase: Purchase, seen: Seen) -> None:
         def moved(kind: Money.Kind, provider_id: str, amount: Decimal, fee: Decimal | None = None) -> None:
-            row = Money(
-                purchase=purchase,
-                kind=kind,
-                provider_id=provider_id,
-                amount=amount,
-                currency=seen.currency,
-                fee=fee,
-                at=self.now,
+            self.money.append(
+                {
+                    "purchase": purchase.pk,
+                    "kind": kind.value,
+                    "provider_id": provider_id,
+                    "amount": amount,
+                    "currency": seen.currency,
+                    "fee": fee,
+                }
             )
-            self.money.append(row)
 
         if seen.taken:
             moved(Money.Kind.CHARGE, seen.intent_id, seen.taken, seen.fee)
@@ -195,25 +174,35 @@ class _Changes:
         return Money.objects.filter(purchase=purchase, kind=Money.Kind.REFUND, provider_id=refund_id).exists()
 
     def write(self, purchases: Iterable[Purchase], items: Iterable[StockItem]) -> None:
-        rows = list(purchases)
-        _update(PURCHASES, rows, ("pk", "state", "changed_at", "asked_at", "intent_id", "reason"))
-        if self.moved:
-            _update(STOCK, items, ("pk", "on_hand", "reserved"))
-        Entry.objects.bulk_create(self.entries)
-        Money.objects.bulk_create(self.money, ignore_conflicts=True)  # known already: told twice
-        if self.mails:
-            # Those that there are already come back with their numbers; what was sent is not sent again (mail.py).
-            PurchaseMail.objects.bulk_create(
-                self.mails, update_conflicts=True, unique_fields=["purchase", "kind"], update_fields=["kind"]
-            )
+        stock = [{"id": row.pk, "on_hand": row.on_hand, "reserved": row.reserved} for row in items]
+        became = {
+            "purchases": [_became(row) for row in purchases],
+            "stock": stock if self.moved else [],
+            "entries": self.entries,
+            "money": self.money,
+            "mails": self.mails,
+        }
+        with pipelined(), by_index():
+            writing = run(WRITE, {"now": self.now, **{table: dumps(rows) for table, rows in became.items()}})
         self.commands += [
             NewMessage(
                 SEND_PURCHASE_EMAIL,
-                f"purchase:{mail.purchase_id}",
-                {"purchase_mail_id": mail.pk},
-                attributes=_following(self.causes[mail.purchase_id]),
+                f"purchase:{purchase_id}",
+                {"purchase_mail_id": mail_id},
+                attributes=_following(self.causes[purchase_id]),
             )
-            for mail in self.mails
+            for mail_id, purchase_id in writing.fetchall()
         ]
         publish(self.commands)
         publish(self.later, delay=settings.PAYMENT_ASK_AGAIN)
+
+
+def _became(row: Purchase) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "state": row.state,
+        "changed_at": row.changed_at.isoformat(),
+        "asked_at": row.asked_at and row.asked_at.isoformat(),
+        "intent_id": row.intent_id,
+        "reason": row.reason,
+    }

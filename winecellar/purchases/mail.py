@@ -7,6 +7,8 @@ Message-ID and its bytes are the same on every try. The step is over when each m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
@@ -15,12 +17,13 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs.database import run
+from jobs.database import by_index, pipelined, run
 from jobs.mail.transport import REFUSED, SENT, stable_message_id
 from jobs.messages import Message
 from winecellar.purchases import books, saga
 from winecellar.purchases.books import Outcome
 from winecellar.purchases.models import Purchase, PurchaseMail
+from winecellar.purchases.rows import lock_sql, read
 from winecellar.purchases.rules import Event, State
 from winecellar.templatetags.cellar import in_money
 
@@ -36,12 +39,28 @@ TRUE_IN = {
     Kind.SOLD: {State.NOTIFYING, State.COMPLETED},
     Kind.REFUNDED: {State.REFUNDED},
 }
+TELL = """
+SELECT mail.id, mail.kind, purchase.id, purchase.reference, purchase.state, purchase.merchant_name, purchase.wine_name,
+    purchase.quantity, purchase.unit_price, purchase.amount, purchase.currency, purchase.card_label,
+    coalesce(buyer.email, ''), coalesce(buyer.name, ''), coalesce(seller.orders_to, '')
+FROM purchases_purchasemail mail
+JOIN purchases_purchase purchase ON purchase.id = mail.purchase_id
+JOIN purchases_stockitem item ON item.id = purchase.item_id
+LEFT JOIN purchases_seller seller ON seller.merchant_id = item.merchant_id
+LEFT JOIN accounts_user buyer ON buyer.id = purchase.buyer_id
+WHERE mail.id = ANY(%s) AND mail.state = 'queued'
+"""
+# The purchases first, as everybody locks them; so of two mails that are settled at once the second sees the first.
+LOCK = lock_sql(Purchase, "ARRAY(SELECT purchase_id FROM purchases_purchasemail WHERE id = ANY(%s))")
 SETTLE = """
 UPDATE purchases_purchasemail SET state = became.state, settled_at = %s
 FROM unnest(%s::bigint[], %s::text[]) AS became (id, state)
 WHERE purchases_purchasemail.id = became.id AND purchases_purchasemail.state = 'queued'
 """
-WAITING = "SELECT DISTINCT purchase_id FROM purchases_purchasemail WHERE purchase_id = ANY(%s) AND state = 'queued'"
+WAITING = """
+SELECT purchase_id FROM purchases_purchasemail
+WHERE purchase_id = ANY(ARRAY(SELECT purchase_id FROM purchases_purchasemail WHERE id = ANY(%s))) AND state = 'queued'
+"""
 SUBJECTS = {
     Kind.BOUGHT: "You bought {what}: {total}",
     Kind.SOLD: "Sold: {what}, {total}",
@@ -54,11 +73,33 @@ def check(message: Message) -> None:
     message.number("purchase_mail_id")
 
 
+@dataclass(frozen=True)
+class Told:
+    """A mail that is queued, and what it tells of. An address is empty where there is nobody any more."""
+
+    id: int
+    kind: str
+    purchase: int
+    reference: str
+    state: str
+    merchant_name: str
+    wine_name: str
+    quantity: int
+    unit_price: Decimal
+    amount: Decimal
+    currency: str
+    card_label: str
+    buyer: str
+    buyer_name: str
+    seller: str
+
+
 def prepare(messages: Sequence[Message]) -> list[EmailMultiAlternatives | None]:
     """The mail for each command; None where it was settled, is not true any more, or has nobody to go to."""
     ids = [message.number("purchase_mail_id") for message in messages]
-    queued = PurchaseMail.objects.filter(pk__in=ids, state=PurchaseMail.State.QUEUED)
-    rows = queued.select_related("purchase__buyer", "purchase__item__merchant__seller").in_bulk()
+    with pipelined(), by_index():
+        telling = run(TELL, [ids])
+    rows = {row[0]: Told(*row) for row in telling.fetchall()}
     return [compose(rows[pk]) if pk in rows else None for pk in ids]
 
 
@@ -66,50 +107,46 @@ def record(pairs: Sequence[tuple[Message, str | None]]) -> None:
     """Settle the mails, and the purchases whose last one it was."""
     now = timezone.now()
     became = {message.number("purchase_mail_id"): OF_RESULT[result].value for message, result in pairs}
-    # The purchases first, as everybody locks them; so of two mails that are settled at once the second sees the first.
-    of_mails = PurchaseMail.objects.filter(pk__in=list(became)).values("purchase")
-    rows = books.locked(Purchase.objects.filter(pk__in=of_mails))
-    run(SETTLE, [now, list(became), list(became.values())], keep_plan=False)
-    waiting = {pk for (pk,) in run(WAITING, [[row.pk for row in rows]], keep_plan=False).fetchall()}
-    done = [row for row in rows if row.state == State.NOTIFYING and row.pk not in waiting]
+    ids = list(became)
+    with pipelined(), by_index():
+        locking = run(LOCK, [ids])
+        run(SETTLE, [now, ids, list(became.values())])
+        waiting = run(WAITING, [ids])
+    still = {pk for (pk,) in waiting.fetchall()}
+    rows = read(Purchase, locking)
+    done = [row for row in rows if row.state == State.NOTIFYING and row.pk not in still]
     books.apply([Outcome(row.pk, Event.NOTIFIED) for row in done], now=now, rows=done)
 
 
-def compose(row: PurchaseMail) -> EmailMultiAlternatives | None:
+def compose(row: Told) -> EmailMultiAlternatives | None:
     """The same bytes each time, since a provider that knows the key compares."""
-    purchase, kind = row.purchase, Kind(row.kind)
-    to = _address(purchase, kind)
-    if not to or purchase.state not in TRUE_IN[kind]:
+    kind = Kind(row.kind)
+    to = row.seller if kind is Kind.SOLD else row.buyer
+    if not to or row.state not in TRUE_IN[kind]:
         return None
-    bottles = f"{purchase.quantity} bottle{'s' if purchase.quantity > 1 else ''}"
+    bottles = f"{row.quantity} bottle{'s' if row.quantity > 1 else ''}"
+    total = in_money(row.amount, row.currency)
     context: dict[str, Any] = {
         "kind": kind.value,
-        "purchase": purchase,
+        "purchase": row,
         "bottles": bottles,
-        "name": purchase.buyer.get_short_name() if purchase.buyer else "",
-        "unit": in_money(purchase.unit_price, purchase.currency),
-        "total": in_money(purchase.amount, purchase.currency),
+        "name": row.buyer_name or row.buyer.partition("@")[0],  # a User's short name, without the User
+        "unit": in_money(row.unit_price, row.currency),
+        "total": total,
         "residue": saga.CHARGE.residue,
-        "url": settings.SITE_URL + reverse("purchase", args=[purchase.pk]),
-        "buyer": purchase.buyer.email if purchase.buyer else "somebody who has left since",
+        "url": settings.SITE_URL + reverse("purchase", args=[row.purchase]),
+        "buyer": row.buyer or "somebody who has left since",
     }
-    what = " ".join(f"{bottles} of {purchase.wine_name}".split())  # a name cannot end the header
+    what = " ".join(f"{bottles} of {row.wine_name}".split())  # a name cannot end the header
     mail = EmailMultiAlternatives(
-        subject=SUBJECTS[kind].format(what=what, total=context["total"])[: settings.MAIL_SUBJECT_LONGEST],
+        subject=SUBJECTS[kind].format(what=what, total=total)[: settings.MAIL_SUBJECT_LONGEST],
         body=render_to_string("purchases/mail/purchase.txt", context),
         from_email=settings.MAIL_FROM,
         to=[to],
         headers={
-            "Message-ID": stable_message_id(f"{purchase.reference}-{kind.value}"),
+            "Message-ID": stable_message_id(f"{row.reference}-{kind.value}"),
             "Auto-Submitted": "auto-generated",
         },
     )
     mail.attach_alternative(render_to_string("purchases/mail/purchase.html", context), "text/html")
     return mail
-
-
-def _address(purchase: Purchase, kind: PurchaseMail.Kind) -> str:
-    if kind is Kind.SOLD:
-        seller = getattr(purchase.item.merchant, "seller", None)
-        return seller.orders_to if seller else ""
-    return purchase.buyer.email if purchase.buyer else ""

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
+from jobs.database import by_index, pipelined, run
 from jobs.errors import AwayError
-from jobs.messages import Message
-from winecellar.purchases import books, events, payments
+from jobs.messages import Message, dumps
+from winecellar.purchases import books, events, payments, rows
 from winecellar.purchases.books import Outcome
 from winecellar.purchases.facts import NEVER_OPENED, Charge, Payment, Seen, event_of
-from winecellar.purchases.models import Entry, Purchase
+from winecellar.purchases.models import Purchase
 from winecellar.purchases.payments import NotSetUpError, Provider
 from winecellar.purchases.rules import Event, State
 
@@ -31,6 +31,15 @@ WANTED = {
     events.REFUND_PURCHASE: {State.REFUNDING},
     events.CHECK_PAYMENT: set(State),
 }
+
+ASK = """
+WITH asked AS (
+    UPDATE purchases_purchase SET attempts = attempts + 1, asked_at = %(now)s WHERE id = ANY(%(ids)s)
+)
+INSERT INTO purchases_entry (purchase_id, kind, event, came_from, state, says, by, at)
+SELECT made.purchase, 'asked', '', '', made.state, made.command, '', %(now)s
+FROM jsonb_to_recordset(%(asked)s::jsonb) AS made (purchase bigint, state text, command text)
+"""
 
 
 @dataclass(frozen=True)
@@ -51,17 +60,17 @@ def prepare(messages: Sequence[Message]) -> list[Task | None]:
     """What is to be asked, for each command; None where that is no longer wanted. Writes down that it is asked."""
     now = timezone.now()
     with transaction.atomic():
-        wanted = Purchase.objects.filter(pk__in=[message.number("purchase_id") for message in messages])
-        rows = {row.pk: row for row in books.locked(wanted)}
-        asked = [(message, rows[pk]) for message in messages if (pk := message.number("purchase_id")) in rows]
+        with pipelined(), by_index():
+            locking = run(rows.LOCK, [sorted({message.number("purchase_id") for message in messages})])
+        found = {row.pk: row for row in rows.read(Purchase, locking)}
+        asked = [(message, found[pk]) for message in messages if (pk := message.number("purchase_id")) in found]
         asked = [(message, row) for message, row in asked if row.state in WANTED[message.type]]
         lost = {row.pk for _, row in asked if row.asked_at is not None}
         books.apply([Outcome(pk, Event.NO_ANSWER) for pk in sorted(lost)], now=now)
-        Purchase.objects.filter(pk__in=[row.pk for _, row in asked]).update(attempts=F("attempts") + 1, asked_at=now)
-        Entry.objects.bulk_create(
-            Entry(purchase=row, kind=Entry.Kind.ASKED, state=row.state, says=message.type, at=now)
-            for message, row in asked
-        )
+        notes = [{"purchase": row.pk, "state": row.state, "command": message.type} for message, row in asked]
+        if notes:
+            with pipelined(), by_index():
+                run(ASK, {"now": now, "ids": [row.pk for _, row in asked], "asked": dumps(notes)})
     tasks = {message.id: Task(message.type, _payment(row), row.attempts > 0) for message, row in asked}
     return [tasks.get(message.id) for message in messages]
 

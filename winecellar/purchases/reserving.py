@@ -1,7 +1,8 @@
 """The two statements of buying, which a shop's busy hour is made of: look under the lock, and reserve.
 
 Guarantee: what `look` says of the stock is so until the transaction ends. What it says of the buyer is as of the moment
-it began: the same form at the same moment is caught by the unique key (buyer, token). Called by services.buy alone.
+it began: the same form at the same moment is caught by the unique key (buyer, token). Called by services.buy alone, for
+three round trips in all: look; reserve, with the command that has it charged; commit.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
-from jobs.database import run
+from jobs.database import by_index, pipelined, run
 from pricing.models import full_name
 from winecellar.purchases.models import Purchase
 from winecellar.purchases.rules import RESERVES, State
@@ -21,7 +21,8 @@ SELECT item.on_hand - item.reserved, item.price, item.currency, merchant.name, w
     wine.retired_at IS NOT NULL, coalesce(card.customer_id, ''), coalesce(card.method_id, ''), coalesce(card.label, ''),
     (SELECT id FROM purchases_purchase WHERE buyer_id = %(buyer)s AND token = %(token)s),
     (SELECT count(*) FROM purchases_purchase WHERE buyer_id = %(buyer)s AND state = ANY(%(reserves)s)),
-    EXISTS (SELECT FROM account_emailaddress WHERE user_id = %(buyer)s AND "primary" AND verified)
+    EXISTS (SELECT FROM account_emailaddress WHERE user_id = %(buyer)s AND "primary" AND verified),
+    nextval('purchases_purchase_id_seq')
 FROM purchases_stockitem item
 JOIN pricing_wine wine ON wine.id = item.wine_id
 JOIN pricing_merchant merchant ON merchant.id = item.merchant_id
@@ -30,19 +31,20 @@ WHERE item.id = %(item)s
 FOR NO KEY UPDATE OF item
 """
 # The columns are the model's own names.
+COLUMNS = [field.attname for field in Purchase._meta.concrete_fields]
 RESERVE = """
 WITH reserved AS (UPDATE purchases_stockitem SET reserved = reserved + %(quantity)s WHERE id = %(item_id)s),
-made AS (
-    INSERT INTO purchases_purchase ({columns}) VALUES ({values}) RETURNING id
-)
+made AS (INSERT INTO purchases_purchase ({columns}) VALUES ({values}))
 INSERT INTO purchases_entry (purchase_id, kind, event, came_from, state, says, by, at)
-SELECT id, 'begun', '', '', %(state)s, '', '', %(created_at)s FROM made RETURNING purchase_id
+VALUES (%(id)s, 'begun', '', '', %(state)s, '', '', %(created_at)s)
 """
+RESERVE = RESERVE.format(columns=", ".join(COLUMNS), values=", ".join(f"%({name})s" for name in COLUMNS))
 
 
 @dataclass(frozen=True)
 class Looked:
-    """A stock item, locked, and what matters about who buys. `made`: the purchase of this form, if there is one."""
+    """A stock item, locked, and what matters about who buys. `made`: the purchase of this form, if there is one.
+    `number`: the next purchase's, drawn with the look so that what is written next need not wait to hear it."""
 
     free: int
     price: Decimal
@@ -57,6 +59,7 @@ class Looked:
     made: int | None
     under_way: int
     confirmed: bool
+    number: int
 
     @property
     def wine_name(self) -> str:
@@ -67,15 +70,19 @@ def look(*, item_id: int, buyer_id: int, token: str) -> Looked | None:
     """None: there is no such item."""
     reserves = sorted(state.value for state in RESERVES)
     given = {"item": item_id, "buyer": buyer_id, "token": token, "reserves": reserves}
-    row = run(LOOK, given, keep_plan=False).fetchone()
+    with pipelined(), by_index():
+        looking = run(LOOK, given)
+    row = looking.fetchone()
     return Looked(*row) if row else None
 
 
 def reserve(
     looked: Looked, *, item_id: int, buyer_id: int, quantity: int, token: str, until: datetime, now: datetime
 ) -> Purchase:
-    """Write the reservation. Raises IntegrityError where the same form was sent at the same moment."""
+    """Write the reservation. Where the same form was sent at the same moment it, or in a pipeline the pipeline's end,
+    raises IntegrityError."""
     purchase = Purchase(
+        id=looked.number,
         buyer_id=buyer_id,
         token=token,
         item_id=item_id,
@@ -94,9 +101,6 @@ def reserve(
         card_label=looked.card_label,
         attempts=0,
     )
-    fields = [field for field in Purchase._meta.concrete_fields if not field.primary_key]
-    given: dict[str, Any] = {field.attname: getattr(purchase, field.attname) for field in fields}
-    columns, values = ", ".join(given), ", ".join(f"%({name})s" for name in given)
-    purchase.pk = run(RESERVE.format(columns=columns, values=values), given).fetchone()[0]
+    run(RESERVE, {column: getattr(purchase, column) for column in COLUMNS})
     purchase._state.adding = False
     return purchase

@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from jobs.database import pipelined
 from jobs.dead_letters.store import write_audit
 from jobs.outbox import publish
 from pricing.models import Merchant, Wine
@@ -66,16 +67,17 @@ def buy(
             if looked.made is not None:
                 return Purchase.objects.get(pk=looked.made)
             _check(looked, quantity, unit_price, currency)
-            purchase = reserving.reserve(
-                looked,
-                item_id=item_id,
-                buyer_id=buyer.pk,
-                quantity=quantity,
-                token=token,
-                until=now + settings.RESERVATION_TIME,
-                now=now,
-            )
-            publish([books.command(purchase.pk, CHARGE_PURCHASE)])
+            with pipelined():
+                purchase = reserving.reserve(
+                    looked,
+                    item_id=item_id,
+                    buyer_id=buyer.pk,
+                    quantity=quantity,
+                    token=token,
+                    until=now + settings.RESERVATION_TIME,
+                    now=now,
+                )
+                publish([books.command(purchase.pk, CHARGE_PURCHASE)])
     except IntegrityError:
         twin = Purchase.objects.filter(buyer=buyer, token=token).first()
         if twin is None:  # its buyer was erased at this moment
