@@ -108,7 +108,7 @@ def alike(rows: Iterable[Row], apart: Mapping[int, Hashable]) -> list[Candidate]
 
     `apart` says of some alerts, by id, in what else they differ.
     """
-    found: dict[tuple[Hashable, ...], list[int]] = defaultdict(list)
+    found: dict[tuple[Row, Hashable], list[int]] = defaultdict(list)
     for row in rows:
         found[row[1:], apart.get(row[0])].append(row[0])
     return [_candidate(alerts, *look) for (look, _), alerts in found.items()]

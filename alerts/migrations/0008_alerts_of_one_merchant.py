@@ -5,18 +5,24 @@ nothing reads: only who deletes a merchant asks, by its id.
 """
 
 import django.db.models.deletion
-from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
-# By the names that Django gave them; dropped so that nobody waits.
-DROP = [
-    "DROP INDEX CONCURRENTLY IF EXISTS alerts_alert_merchant_id_1671c6c5",
-    "DROP INDEX CONCURRENTLY IF EXISTS alerts_alert_merchant_id_1671c6c5_like",
-]
-MAKE = [
-    "CREATE INDEX CONCURRENTLY IF NOT EXISTS alerts_alert_merchant_id_1671c6c5 ON alerts_alert (merchant_id)",
-    "CREATE INDEX CONCURRENTLY IF NOT EXISTS alerts_alert_merchant_id_1671c6c5_like"
-    " ON alerts_alert (merchant_id varchar_pattern_ops)",
+# Each a statement of its own, so that nobody waits; what a failed try has left goes first. By the names Django gave.
+DJANGOS = "alerts_alert_merchant_id_1671c6c5"
+STEPS = [
+    ("DROP INDEX CONCURRENTLY IF EXISTS alerts_alert_merchant", ""),
+    (
+        "CREATE INDEX CONCURRENTLY alerts_alert_merchant ON alerts_alert (merchant_id) WHERE merchant_id IS NOT NULL",
+        "DROP INDEX CONCURRENTLY IF EXISTS alerts_alert_merchant",
+    ),
+    (
+        f"DROP INDEX CONCURRENTLY IF EXISTS {DJANGOS}",
+        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {DJANGOS} ON alerts_alert (merchant_id)",
+    ),
+    (
+        f"DROP INDEX CONCURRENTLY IF EXISTS {DJANGOS}_like",
+        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {DJANGOS}_like ON alerts_alert (merchant_id varchar_pattern_ops)",
+    ),
 ]
 
 
@@ -25,15 +31,15 @@ class Migration(migrations.Migration):
     dependencies = [("alerts", "0007_decisions_by_event")]
 
     operations = [
-        AddIndexConcurrently(
-            model_name="alert",
-            index=models.Index(
-                name="alerts_alert_merchant", fields=["merchant"], condition=models.Q(merchant__isnull=False)
-            ),
-        ),
         migrations.SeparateDatabaseAndState(
-            database_operations=[migrations.RunSQL(drop, make) for drop, make in zip(DROP, MAKE, strict=True)],
+            database_operations=[migrations.RunSQL(forward, backward) for forward, backward in STEPS],
             state_operations=[
+                migrations.AddIndex(
+                    model_name="alert",
+                    index=models.Index(
+                        name="alerts_alert_merchant", fields=["merchant"], condition=models.Q(merchant__isnull=False)
+                    ),
+                ),
                 migrations.AlterField(
                     model_name="alert",
                     name="merchant",
