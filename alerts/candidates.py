@@ -6,18 +6,19 @@ in id order. Called by matching alone, in its transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from django.db import connection
-from django.db.models import Q
-from django.db.models.expressions import RawSQL
+from django.db.backends.utils import CursorWrapper
 
 from alerts import owners
-from alerts.models import Alert
 from alerts.rules import Kind, State, Watch
+from jobs.database import run
 from jobs.messages import dumps
 from pricing.contract import PRICE_CURRENCY
 
@@ -51,21 +52,28 @@ UNION
 SELECT id FROM alerts_alert WHERE id = ANY(%(first)s)
 ORDER BY id
 """
-COLUMNS = (
-    *("pk", "wine_id", "merchant_id", "kind", "state", "currency", "target", "low_days"),
-    *("last_notified_price", "last_notified_at", "snoozed_until", "snoozed_until_rise"),
-)
+# Locked in id order, those that still listen. Each is looked up by itself, and so is its owner's address: a hundred
+# thousand people are no reason to read them all for each chunk.
+LOCK = f"""
+SELECT alert.id, alert.wine_id, merchant_id, kind, state, currency, target, low_days, last_notified_price,
+       last_notified_at, snoozed_until, snoozed_until_rise
+FROM alerts_alert alert
+WHERE alert.id = ANY(%(ids)s::bigint[]) AND NOT (state = 'paused') AND deleted_at IS NULL
+  AND (expires_at IS NULL OR expires_at > %(now)s) AND {owners.CONFIRMED_SQL}
+ORDER BY alert.id FOR NO KEY UPDATE OF alert
+"""  # noqa: S608  (constants)
+
+Row = tuple[Any, ...]  # LOCK's columns, the alert's id first
 
 
 @dataclass(slots=True)
 class Candidate:
-    """An alert that is locked, and may change."""
+    """Alerts that are locked and may change: one, or many that are the same in all that the rules look at."""
 
-    pk: int
+    alerts: list[int]
     wine_id: str
     merchant_id: str | None
     watch: Watch
-    changed: bool = False
 
 
 def currencies_in_use() -> list[str]:
@@ -83,21 +91,36 @@ def find(*, asked: Mapping[tuple[str, str], Decimal], moved: Iterable[str], firs
         return [row[0] for row in cursor.fetchall()]
 
 
-def locked(ids: Sequence[int], *, now: datetime) -> Iterator[list[Candidate]]:
-    """A chunk at a time, in id order, of those that still listen.
+def locked(ids: Sequence[int], *, now: datetime) -> Iterator[list[Row]]:
+    """A chunk at a time, in id order, of those that still listen. In a pipeline the next chunk is locked meanwhile.
 
     None of people who have not confirmed their address: theirs stay as they are until waiting.py wakes them.
     """
-    listening = Alert.live.filter(owners.CONFIRMED, Q(expires_at__isnull=True) | Q(expires_at__gt=now))
-    for start in range(0, len(ids), CHUNK):
-        # As one parameter: five thousand take the client longer than the server.
-        chosen = RawSQL("SELECT unnest(%s::bigint[])", [ids[start : start + CHUNK]])
-        rows = listening.exclude(state=Alert.State.PAUSED).filter(pk__in=chosen).order_by("pk")
-        yield [_candidate(*row) for row in rows.select_for_update(no_key=True, of=("self",)).values_list(*COLUMNS)]
+    chunks = [ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK)]
+    asked = [_ask(chunk, now) for chunk in chunks[:1]]
+    for number in range(len(chunks)):
+        asked += [_ask(chunk, now) for chunk in chunks[number + 1 : number + 2]]
+        yield asked.pop(0).fetchall()
+
+
+def alike(rows: Iterable[Row], apart: Mapping[int, Hashable]) -> list[Candidate]:
+    """Of a wine that many watch most alerts differ in nothing but their owners: then they are judged as one.
+
+    `apart` says of some alerts, by id, in what else they differ.
+    """
+    found: dict[tuple[Row, Hashable], list[int]] = defaultdict(list)
+    for row in rows:
+        found[row[1:], apart.get(row[0])].append(row[0])
+    return [_candidate(alerts, *look) for (look, _), alerts in found.items()]
+
+
+def _ask(ids: Sequence[int], now: datetime) -> CursorWrapper:
+    # As one text: five thousand parameters take the client longer than the server.
+    return run(LOCK, {"ids": f"{{{','.join(map(str, ids))}}}", "now": now}, keep_plan=False)
 
 
 def _candidate(
-    pk: int,
+    alerts: list[int],
     wine_id: str,
     merchant_id: str | None,
     kind: str,
@@ -121,4 +144,4 @@ def _candidate(
         snoozed_until=snoozed_until,
         snoozed_until_rise=snoozed_until_rise,
     )
-    return Candidate(pk, wine_id, merchant_id, watch)
+    return Candidate(alerts, wine_id, merchant_id, watch)

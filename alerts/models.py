@@ -65,7 +65,7 @@ class Alert(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="alerts")
     wine = models.ForeignKey(Wine, on_delete=models.PROTECT, related_name="alerts", db_index=False)
     merchant = models.ForeignKey(
-        Merchant, on_delete=models.PROTECT, null=True, blank=True, help_text="Empty: any merchant."
+        Merchant, on_delete=models.PROTECT, null=True, blank=True, db_index=False, help_text="Empty: any merchant."
     )
     name = models.CharField(max_length=80, blank=True, db_default="", help_text="What its owner calls it.")
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.THRESHOLD, db_default="threshold")
@@ -103,6 +103,8 @@ class Alert(models.Model):
             ),
             # ... and which currencies there are at all, besides dollars.
             models.Index(name="alerts_alert_currency", fields=["currency"], condition=~Q(currency=PRICE_CURRENCY)),
+            # Who deletes a merchant asks: which alerts name it? Most name none, and what fires costs an entry in each.
+            models.Index(name="alerts_alert_merchant", fields=["merchant"], condition=Q(merchant__isnull=False)),
             # The jobs ask: which snoozes are over, which deletions past undoing?
             models.Index(
                 name="alerts_alert_snoozed", fields=["snoozed_until"], condition=Q(snoozed_until__isnull=False)

@@ -18,6 +18,10 @@ def confirmed(prefix: str = "") -> Q:
 
 
 CONFIRMED = confirmed("user")
+# The same for SQL of ours over `alert`. Not joined (OFFSET 0): that might read everybody's address.
+CONFIRMED_SQL = """EXISTS (
+    SELECT FROM account_emailaddress address
+    WHERE address.user_id = alert.user_id AND address."primary" AND address.verified OFFSET 0)"""
 CONFIRMED_OWNER = confirmed("alert__user")
 
 

@@ -33,7 +33,8 @@ def publish(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) 
         return []
     with tracing.send(messages) as trace:
         reached = queue.insert_messages(messages, delay=delay, trace=trace)
-    transaction.on_commit(lambda: _tell(reached(), messages))
+    types = sorted({message.type for message in messages})  # and not the messages, which may be a hundred thousand
+    transaction.on_commit(lambda: _tell(reached(), types))
     return [message.event_id for message in messages]
 
 
@@ -44,8 +45,8 @@ def follow_up(cause: Mapping[str, str], *, caused_by: str) -> dict[str, str]:
     return {**passed, "caused_by": caused_by}
 
 
-def _tell(reached: Sequence[queue.Partition], messages: Sequence[NewMessage]) -> None:
+def _tell(reached: Sequence[queue.Partition], types: Sequence[str]) -> None:
     if reached:
         wakeup.announce(reached)
     else:
-        log.info("outbox.no_subscriber", types=sorted({message.type for message in messages}))
+        log.info("outbox.no_subscriber", types=types)

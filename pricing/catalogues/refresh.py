@@ -23,6 +23,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 
 from jobs.errors import LeaseLostError
+from jobs.garbage import uncollected
 from pricing import listings
 from pricing.catalogues import absent, compare, lease, remarks, source, stage
 from pricing.catalogues.ahead import Ahead
@@ -97,9 +98,11 @@ def run(*, file_id: int, now: datetime, seconds: float | None = None, progress: 
 def step(file: CatalogueFile, ahead: Ahead, *, now: datetime, progress: Progress = lambda _: None) -> bool:
     """Do the next thing; whether there is more. `file` then says how far it has come. Raises what `run` handles."""
     if file.status == Status.READING:
-        _read(file, ahead, progress)
+        with uncollected():
+            _read(file, ahead, progress)
     elif file.cursor < file.rows:
-        _take_some(file, ahead, now)
+        with uncollected():
+            _take_some(file, ahead, now)
     elif file.absent is None:
         absent.find(file)
     elif file.absent_done < file.absent:

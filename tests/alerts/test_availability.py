@@ -2,9 +2,11 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from unittest.mock import patch
 
 import pytest
 
+from alerts import matching
 from alerts.models import Alert, Decision, Notification, SeenPrice
 from jobs import control
 from jobs.worker import drain
@@ -144,6 +146,20 @@ def test_another_merchants_return_is_news() -> None:
     asks("155.00", 3, at="083")
     handle()
     assert [mail.merchant_name for mail in Notification.objects.order_by("id")] == ["Merchant 082", "Merchant 083"]
+
+
+def test_of_two_alike_the_one_that_was_told_of_another_merchant_hears_of_the_return() -> None:
+    told, other = alert("160.00", owner="alice"), alert("160.00", owner="bob")
+    asks("154.00", 0)
+    handle()
+    leaves(1)
+    handle()
+    Notification.objects.filter(alert=other).update(merchant_name="Merchant 083")
+    asks("154.00", 2)
+    with patch.object(matching.settings, "ALERT_COOLDOWN", timedelta(0)):
+        handle()
+    newest = dict(Decision.objects.order_by("id").values_list("alert", "outcome"))
+    assert newest == {told.pk: "not_mailed", other.pk: "mailed"}
 
 
 def test_a_return_that_has_ended_again_is_not_mailed() -> None:

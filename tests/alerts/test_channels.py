@@ -14,8 +14,7 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from alerts.channels import services
-from alerts.channels.fan_out import fan_out
+from alerts.channels import fan_out, services
 from alerts.channels.models import Channel, ChannelDelivery
 from alerts.models import Notification
 from jobs import standard_webhooks
@@ -42,6 +41,15 @@ def webhook(receiver: Receiver, *, owner: str = "alice", path: str = "") -> tupl
 def let_waits_pass() -> None:
     Channel.objects.filter(retry_at__isnull=False).update(retry_at=timezone.now() - timedelta(seconds=1))
     Delivery.objects.update(visible_at="2026-01-01T00:00:00Z")
+
+
+def fan_out_to(told: list[Notification]) -> int:
+    """As matching does after it has made them."""
+    alerts: dict[str, list[int]] = {}
+    for note in told:
+        alerts.setdefault(note.event_id, []).append(note.alert_id)
+    events = {note.pk: note.event_id for note in told}
+    return fan_out.finish(fan_out.begin(alerts), told=events, attributes={event: {} for event in alerts})
 
 
 def only() -> ChannelDelivery:
@@ -78,7 +86,7 @@ def test_there_is_one_delivery_for_each_alert_event_and_channel_by_the_schema(re
     drain(["alert-matching"])
     told = Notification.objects.get()
     with transaction.atomic():
-        assert fan_out({told.pk: told.event_id}, attributes={}) == 0
+        assert fan_out_to([told]) == 0
     with pytest.raises(IntegrityError), transaction.atomic():
         ChannelDelivery.objects.create(channel=channel, notification=told)
     drain()
@@ -91,13 +99,12 @@ def test_the_deliveries_and_the_notification_are_committed_together(
     webhook(receiver)
     alert("160.00")
     price("154.00")
-    from alerts import decided
 
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("after the notifications")
 
     with monkeypatch.context() as patch:
-        patch.setattr(decided, "fan_out", fail)
+        patch.setattr(fan_out, "finish", fail)
         drain(["alert-matching"])
     assert not Notification.objects.exists()
     assert not LoggedMessage.objects.filter(type="send_alert_email").exists()
@@ -126,7 +133,7 @@ def test_fanning_out_is_one_statement_however_many_are_told_and_none_more_withou
                 connection,
             ) as caught,
         ):
-            fan_out({row.pk: row.event_id for row in rows}, attributes={})
+            fan_out_to(rows)
         return len(caught)
 
     few = told(2)

@@ -6,10 +6,8 @@ confirmations at once write once; an undo takes what that import brought and nob
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -18,6 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, transaction
 
+from jobs.garbage import uncollected
 from pricing.matching import By, Match
 from winecellar.cellars.files import ours
 from winecellar.cellars.files.lots import AbsurdFileError, Facts, Lot, Reading, check_room, new_lots
@@ -45,7 +44,7 @@ class _Plan:
 
 def preview(*, cellar: Cellar, file_name: str, content: bytes, decimal_sign: str = "", now: datetime) -> Import:
     """Look at a file and keep it until the person decides. Raises ImportRefusedError."""
-    with _uncollected():
+    with uncollected():
         plan = _plan(cellar, content, decimal_sign)
     links = [[*bottle, match.wine_id, match.by.value] for bottle, match in plan.links.items()]
     forget_previews(cellar=cellar, before=now - settings.CELLAR_PREVIEW_RETENTION)
@@ -65,7 +64,7 @@ def apply(*, cellar: Cellar, import_id: int, now: datetime) -> Import:
 
     Raises Import.DoesNotExist, for others' too, and ImportRefusedError.
     """
-    with _uncollected(), transaction.atomic():
+    with uncollected(), transaction.atomic():
         Cellar.objects.select_for_update(no_key=True).get(pk=cellar.pk)  # two files at once: the later sees the former
         one = Import.objects.select_for_update().get(pk=import_id, cellar=cellar)
         if one.state != Import.State.PREVIEW:
@@ -100,19 +99,6 @@ def discard(*, cellar: Cellar, import_id: int) -> None:
 def forget_previews(*, cellar: Cellar, before: datetime) -> None:
     """Files that nobody confirmed."""
     Import.objects.filter(cellar=cellar, state=Import.State.PREVIEW, created_at__lt=before).delete()
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the garbage collector, which would go over a file's half million cells again and again: a third of the
-    time. Nothing here refers to itself, and a file is bounded."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 # --- How it is done --------------------------------------------------------------------------------------------
