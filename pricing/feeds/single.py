@@ -25,14 +25,11 @@ from pricing.raw_bodies import Received
 from pricing.rules import Standing
 from pricing.services import Foreseen
 
-# `xmin` is the version of a row: another one, and somebody has changed it since.
+# Goes by its indexes, without being planned anew: see migration 0012. The versions are those of the rows (`xmin`):
+# another one, and somebody has changed it since.
 LOOK = f"""
-SELECT EXISTS (SELECT FROM pricing_feedanswer WHERE merchant_id = %(merchant)s AND key = %(key)s),
-       {raw_bodies.DRAW}, wine.name, wine.vintage, wine.xmin::text, offer.xmin::text,
-       {", ".join(f"offer.{name}" for name in offers.COLUMNS)}
-FROM pricing_wine AS wine
-LEFT JOIN pricing_offer AS offer ON offer.wine_id = wine.id AND offer.merchant_id = %(merchant)s
-WHERE wine.id = %(wine)s AND wine.retired_at IS NULL
+SELECT used, raw_body, name, vintage, wine_version, offer_version, {", ".join(offers.COLUMNS)}
+FROM pricing_look(%(merchant)s, %(wine)s, %(key)s)
 """  # noqa: S608 (the names are those of our own columns)
 # What is not as it was looked at becomes NULL where the table takes none: a wine that was changed has no id, an offer
 # that was changed no price. So the statement fails, as it does when the request's key has been taken meanwhile, and
@@ -77,9 +74,9 @@ class Looked:
 def look(*, merchant: Merchant, wine_id: str, key: str | None) -> Looked | None:
     """None where there is no such wine, or the key has been used: both need more than a look."""
     row = run(LOOK, {"merchant": merchant.pk, "key": key, "wine": wine_id}).fetchone()
-    if row is None or row[0]:
+    used, raw_body, name, vintage, wine_version, offer_version, *said = row
+    if used or wine_version is None:
         return None
-    _, raw_body, name, vintage, wine_version, offer_version, *said = row
     return Looked(
         raw_body=raw_body,
         wine_name=full_name(name, vintage),
