@@ -57,7 +57,7 @@ delivery AS (
 )
 """
 REACHED = "SELECT DISTINCT subscription_id, part FROM delivery"
-INSERT_MESSAGES = f"WITH {PUBLISHING.format(first='')} {REACHED}"  # noqa: S608 (of our own constants)
+INSERT_MESSAGES = f"WITH {PUBLISHING.format(first='')} {REACHED}"
 
 
 def publishing(
