@@ -186,6 +186,16 @@ def test_what_was_committed_while_it_waited_for_the_wine_counts(key, merchant, w
     assert Offer.objects.get().price_usd == Decimal("154.00")
 
 
+def test_it_waits_for_another_merchants_price_of_the_wine_and_is_announced_after_it(key, wine):
+    first = Writer(cast.merchant("083", "Merchant Y"), seen("150.00"))
+    assert first.recorded.wait(30)
+    request = Request(key, observation(), "d-1")
+    until(lambda: waiting_for_a_lock() == 1, "the request to wait for the wine")
+    first.finish()
+    request.finish()
+    assert [message["body"]["merchant_id"] for message in published()] == ["mch_083", "mch_082"]
+
+
 def test_a_wine_that_was_renamed_while_it_waited_is_announced_by_its_new_name(key, wine):
     with transaction.atomic():
         Wine.objects.update(name="Château Montrose")
