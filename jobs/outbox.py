@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import structlog
 from django.db import transaction
 
 from jobs import queue, tracing, wakeup
-from jobs.database import in_transaction
+from jobs.database import in_transaction, run
 from jobs.errors import NotInTransactionError
 from jobs.messages import OF_ITSELF, NewMessage
 
@@ -36,6 +37,17 @@ def publish(messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0)) 
     types = sorted({message.type for message in messages})  # and not the messages, which may be a hundred thousand
     transaction.on_commit(lambda: _tell(reached(), types))
     return [message.event_id for message in messages]
+
+
+def publish_along(sql: str, parameters: Mapping[str, Any], messages: Sequence[NewMessage]) -> None:
+    """Run one statement that writes a change and what announces it: queue.PUBLISHING is among its parts, and its end is
+    queue.REACHED. It is a transaction by itself, and may be one's only one.
+    """
+    with tracing.send(messages) as trace:
+        cursor = run(sql, {**parameters, **queue.publishing(messages, trace=trace)})
+        reached = queue.reached_by(cursor)()
+    if messages:
+        transaction.on_commit(lambda: _tell(reached, messages))
 
 
 def follow_up(cause: Mapping[str, str], *, caused_by: str) -> dict[str, str]:

@@ -28,10 +28,12 @@ Reached = Callable[[], list[Partition]]
 
 # --- Publishing -------------------------------------------------------------------------------------------------
 
-# `writer` runs first and gives the transaction its id before any message id is drawn: a low id without a visible
-# transaction could be overtaken by a claim that believes it has seen all lower ones (docs/decisions/0003).
-INSERT_MESSAGES = """
-WITH writer AS MATERIALIZED (SELECT pg_current_xact_id() AS xid),
+# What writes messages, and one delivery of each for every subscription of its type, as parts of a WITH. `writer` runs
+# first and gives the transaction its id before any message id is drawn: a low id without a visible transaction could be
+# overtaken by a claim that believes it has seen all lower ones (docs/decisions/0003). {first}: ` FROM part` names the
+# part of the same statement that must have locked the keys' rows, and returned one, before that.
+PUBLISHING = """
+writer AS MATERIALIZED (SELECT pg_current_xact_id() AS xid{first}),
 message AS (
     INSERT INTO jobs_message (event_id, type, key, body, attributes)
     SELECT row.event_id, row.type, row.key, row.body, row.attributes
@@ -53,8 +55,16 @@ delivery AS (
     FROM routed ORDER BY id
     RETURNING subscription_id, part
 )
-SELECT DISTINCT subscription_id, part FROM delivery
 """
+REACHED = "SELECT DISTINCT subscription_id, part FROM delivery"
+INSERT_MESSAGES = f"WITH {PUBLISHING.format(first='')} {REACHED}"
+
+
+def publishing(
+    messages: Sequence[NewMessage], *, delay: timedelta = timedelta(0), trace: Mapping[str, str] = NO_TRACE
+) -> dict[str, Any]:
+    """The parameters of PUBLISHING."""
+    return {"messages": dumps([message.as_row(trace) for message in messages]), "delay": delay.total_seconds()}
 
 
 def insert_messages(
@@ -64,8 +74,11 @@ def insert_messages(
 
     `trace` is the trace context of those that bring none.
     """
-    rows = dumps([message.as_row(trace) for message in messages])
-    cursor = run(INSERT_MESSAGES, {"messages": rows, "delay": delay.total_seconds()})
+    return reached_by(run(INSERT_MESSAGES, publishing(messages, delay=delay, trace=trace)))
+
+
+def reached_by(cursor: CursorWrapper) -> Reached:
+    """The partitions that got any, once the answer of a statement that ends with REACHED is there."""
     return lambda: [(subscription, part) for subscription, part in cursor.fetchall()]
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -37,10 +38,14 @@ _NAMED_SECRET = re.compile(
 )
 MASK = "••••"
 
+# An id that was drawn before may be given: what is made of the body is then written with it, in one statement.
+DRAW = "nextval('pricing_rawbody_id_seq')"
 KEEP = """
-INSERT INTO pricing_rawbody (merchant_id, source, headers, body, size, received_at)
-VALUES (%s, %s, %s::jsonb, %s, %s, %s) RETURNING id
+INSERT INTO pricing_rawbody (id, merchant_id, source, headers, body, size, received_at)
+VALUES ({id}, %(merchant)s, %(source)s, %(headers)s::jsonb, %(body)s, %(size)s, %(received_at)s) RETURNING id
 """
+KEEP_DRAWN = KEEP.format(id="%(raw_body)s")
+KEEP = KEEP.format(id=DRAW)
 PURGE = """
 DELETE FROM pricing_rawbody WHERE id = ANY(ARRAY(
     SELECT id FROM pricing_rawbody WHERE received_at < %s ORDER BY received_at LIMIT %s))
@@ -58,10 +63,26 @@ class Received:
 
 def keep(*, merchant: Merchant, received: Received, now: datetime) -> Callable[[], dict[str, str]]:
     """Keep a body, up to FEED_RAW_BODY_BYTES of it: 1 statement. Gives, when asked, the attribute that events have."""
+    cursor = run(KEEP, keeping(merchant=merchant, received=received, now=now))
+    return lambda: attribute(cursor.fetchone()[0])
+
+
+def keeping(*, merchant: Merchant, received: Received, now: datetime) -> dict[str, Any]:
+    """The parameters of KEEP, and of KEEP_DRAWN but for the id."""
     headers = {name: value[:LONGEST_HEADER] for name, value in received.headers.items() if _is_kept(name)}
-    start, size = received.body[: settings.FEED_RAW_BODY_BYTES], len(received.body)
-    cursor = run(KEEP, [merchant.pk, received.source, dumps(_storable(headers)), start, size, now])
-    return lambda: {ATTRIBUTE: str(cursor.fetchone()[0])}
+    return {
+        "merchant": merchant.pk,
+        "source": received.source,
+        "headers": dumps(_storable(headers)),
+        "body": received.body[: settings.FEED_RAW_BODY_BYTES],
+        "size": len(received.body),
+        "received_at": now,
+    }
+
+
+def attribute(id_: int) -> dict[str, str]:
+    """What events say of the body that they were made from."""
+    return {ATTRIBUTE: str(id_)}
 
 
 def purge(run: Run) -> None:

@@ -92,6 +92,45 @@ def record_observations(
     return [outcomes[index] for index in range(len(observations))]
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What recording an observation comes to, and would write."""
+
+    outcome: Outcome
+    standing: Standing
+    messages: Sequence[NewMessage]
+
+
+def foresee(
+    *,
+    merchant: Merchant,
+    observation: Observation,
+    wine_name: str,
+    standing: Standing | None,
+    attributes: Mapping[str, str],
+    now: datetime,
+) -> Foreseen | None:
+    """Judge an observation as `record_observations` would if the wine and the offer are as they are said to be.
+
+    Writes nothing; whoever does must find them so, under the wine's lock. None where more, or less, is to be written
+    than the offer and its events.
+    """
+    wine_id = observation.wine_id
+    intake = _Intake(
+        merchant=merchant,
+        names={wine_id: wine_name},
+        standings={wine_id: standing} if standing else {},
+        attributes=attributes,
+        now=now,
+        hold_factor=settings.FEED_HOLD_FACTOR,
+    )
+    [converted] = rates.convert([observation])
+    outcome = intake.take(converted, {})
+    if intake.holds or not intake.changed:
+        return None
+    return Foreseen(outcome, intake.standings[wine_id], intake.messages)
+
+
 def _refuse_unknown(observations: Sequence[Observation], locked: Locked) -> None:
     for index, observation in enumerate(observations):
         if observation.wine_id not in locked.names:

@@ -32,15 +32,15 @@ PURGE_BATCH = 5_000
 # ids meet them in one order, so that neither waits for the other.
 # The first statement of the transaction: it also says how long any of them may wait for a lock, itself included. A
 # round trip less; the WHERE has the limit set before a row is inserted.
-LIMIT = "SELECT set_config('lock_timeout', %s, true)"
-RESERVE = """
-WITH patience AS MATERIALIZED (SELECT set_config('lock_timeout', %s, true) AS limited)
+LIMIT = "SELECT set_config('lock_timeout', %(patience)s, true) AS limited"
+RESERVE = f"""
+WITH patience AS MATERIALIZED ({LIMIT})
 INSERT INTO pricing_feedanswer (merchant_id, key, body_sha256)
-SELECT %s, key, digest FROM patience, unnest(%s::text[], %s::text[]) AS unit (key, digest)
+SELECT %(merchant)s, key, digest FROM patience, unnest(%(keys)s::text[], %(digests)s::text[]) AS unit (key, digest)
 WHERE limited IS NOT NULL ORDER BY key
 ON CONFLICT (merchant_id, key) DO NOTHING
 RETURNING key, id
-"""
+"""  # noqa: S608 (of our own constants)
 STORE = """
 UPDATE pricing_feedanswer AS stored SET answer = made.answer
 FROM jsonb_to_recordset(%s::jsonb) AS made (id bigint, answer jsonb) WHERE stored.id = made.id
@@ -113,10 +113,15 @@ def _first_of_each_key(units: Sequence[Unit], digests: Sequence[str]) -> dict[st
 
 def _reserve(merchant: Merchant, digests: dict[str, str]) -> CursorWrapper:
     """Take the keys that are free: their rows by key. Without any keys it sets the limit alone."""
-    patience = f"{int(settings.FEED_LOCK_TIMEOUT.total_seconds() * 1000)}ms"
     if not digests:
-        return run(LIMIT, [patience])
-    return run(RESERVE, [patience, merchant.pk, list(digests), list(digests.values())])
+        return run(LIMIT, {"patience": patience()})
+    parameters = {"merchant": merchant.pk, "keys": list(digests), "digests": list(digests.values())}
+    return run(RESERVE, {"patience": patience(), **parameters})
+
+
+def patience() -> str:
+    """How long a request waits for a lock, as LIMIT has it."""
+    return f"{int(settings.FEED_LOCK_TIMEOUT.total_seconds() * 1000)}ms"
 
 
 def _stored(merchant: Merchant, units: Sequence[Unit], digests: Sequence[str], used: list[str]) -> dict[str, Answer]:

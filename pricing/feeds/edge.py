@@ -14,7 +14,7 @@ from django.db import Error as DatabaseError
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-from jobs.database import is_away, sqlstate
+from jobs.database import connection_is_lost, is_away, sqlstate
 from pricing.feeds.answers import Answer
 from pricing.feeds.errors import FeedError, unavailable
 
@@ -40,6 +40,8 @@ def answered(request: HttpRequest, work: Callable[[str], Answer], *, status: int
             if not is_away(error):
                 raise
             log.warning("feed.database_away", sqlstate=sqlstate(error), error=type(error).__name__)
+            if connection_is_lost(error):
+                connection.close()  # outside a transaction nobody else has noticed
             busy = sqlstate(error) == LOCK_NOT_AVAILABLE
             wait = RETRY_SOON_SECONDS if busy else RETRY_LATER_SECONDS
             return unavailable(retry_after=wait).as_response(request_id)

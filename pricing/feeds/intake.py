@@ -15,14 +15,14 @@ import structlog
 
 from jobs import tracing
 from pricing import offers, raw_bodies
-from pricing.feeds import answers
+from pricing.feeds import answers, single
 from pricing.feeds.answers import Answer, Unit
 from pricing.feeds.canonical import Delivery
 from pricing.feeds.errors import FeedError
 from pricing.models import Merchant
 from pricing.raw_bodies import Received
 from pricing.rules import Verdict
-from pricing.services import Outcome, UnknownWineError, record_observations
+from pricing.services import Outcome, UnknownWineError, foresee, record_observations
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +49,8 @@ def take(
     work = _Work(deliveries, merchant, received, attributes, now)
     meanings = [received.body if each.meaning is None else each.meaning for each in deliveries]
     units = [Unit(each.key, meaning, each.field) for each, meaning in zip(deliveries, meanings, strict=True)]
+    if len(units) == len(deliveries[0].observations) == 1 and (answer := work.at_once(units[0])):
+        return answer
     return _together(answers.once(merchant=merchant, units=units, ahead=work.ask, work=work.do))
 
 
@@ -61,6 +63,35 @@ class _Work:
     received: Received
     attributes: Mapping[str, str]
     now: datetime
+
+    def at_once(self, unit: Unit) -> Answer | None:
+        """Record a single price, unless something about it is unusual, or was changed by somebody else meanwhile."""
+        [delivery] = self.deliveries
+        [observation] = delivery.observations
+        looked = single.look(merchant=self.merchant, wine_id=observation.wine_id, key=unit.key)
+        if looked is None:
+            return None
+        foreseen = foresee(
+            merchant=self.merchant,
+            observation=observation,
+            wine_name=looked.wine_name,
+            standing=looked.standing,
+            attributes={**self.attributes, **raw_bodies.attribute(looked.raw_body), **_own(delivery)},
+            now=self.now,
+        )
+        if foreseen is None:
+            return None
+        answer = _render([foreseen.outcome], delivery.ignored_fields)
+        written = single.write(
+            looked,
+            foreseen,
+            merchant=self.merchant,
+            unit=unit,
+            answer=answer,
+            received=self.received,
+            now=self.now,
+        )
+        return answer if written else None
 
     def ask(self) -> None:
         self.kept = raw_bodies.keep(merchant=self.merchant, received=self.received, now=self.now)

@@ -88,20 +88,23 @@ def report(name: str, points: int, capsys: pytest.CaptureFixture[str]) -> None:
     page.hold(name, points)
 
 
-def test_intake_dies_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("wines", [(1, 2), (1,)], ids=["several prices", "a single price"])
+def test_intake_dies_at_every_point(wines: tuple[int, ...], capsys: pytest.CaptureFixture[str]) -> None:
     keys: list[str] = []
+    count = len(wines)
     body = json.dumps(
         {
             "observations": [
                 {"wine_id": f"wn_{n}", "price": "154.00", "currency": "USD", "occurred_at": "2026-03-14T09:12:04Z"}
-                for n in (1, 2)
+                for n in wines
             ]
         }
     )
 
     def prepare() -> None:
         wipe()
-        wine("1"), wine("2")
+        for n in wines:
+            wine(str(n))
         keys[:] = [create_key(merchant=merchant(), note="", now=timezone.now())[1]]
 
     def post() -> Any:
@@ -113,7 +116,7 @@ def test_intake_dies_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:
         )
 
     subscribed = sum(PRICE_CHANGED in route.message_types for route in load_routes().values())
-    everything = 2, 2, 2 * subscribed
+    everything = count, count, count * subscribed
 
     def all_or_nothing() -> None:
         counts = Offer.objects.count(), LoggedMessage.objects.count(), Delivery.objects.count()
@@ -130,7 +133,7 @@ def test_intake_dies_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:
     points = sweep(
         prepare=prepare, act=lambda _: post(), check_after_crash=all_or_nothing, recover=retry, check_end=check_end
     )
-    report("feed intake", points, capsys)
+    report("feed intake" if count > 1 else "feed intake of a single price", points, capsys)
 
 
 def test_price_history_dies_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,12 +40,14 @@ def test_a_database_that_is_read_only(feed, wine):
 
 
 @contextmanager
-def failing(error, *, at):
-    """The statement that begins with `at` fails with a server's error, after the server has run it."""
+def failing(error, *, at, alone=False):
+    """The statement that begins with `at` fails with a server's error, after the server has run it. One that is a
+    transaction `alone` has then not been run."""
 
     def wrap(execute, sql, params, many, context):
-        result = execute(sql, params, many, context)
-        if sql.lstrip().startswith(at):
+        fails = sql.lstrip().startswith(at)
+        result = None if fails and alone else execute(sql, params, many, context)
+        if fails:
             raise error
         return result
 
@@ -59,18 +61,28 @@ def server_error(code):
     return failure
 
 
-@pytest.mark.parametrize(
-    "code",
-    ["53100", "53200", "53300", "57P01", "57014", "08006", "58030", "40001", "40P01", "25006"],
-)
+CODES = ["53100", "53200", "53300", "57P01", "57014", "08006", "58030", "40001", "40P01", "25006"]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("at", ["SELECT used", "WITH patience"])
+def test_disk_full_shutdown_deadlock_and_their_like_at_any_statement_of_a_single_price(feed, wine, code, at):
+    refused_whole(feed, observation(), failing(server_error(code), at=at, alone=True))
+
+
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("at", ["WITH patience", "INSERT INTO pricing_offer", "UPDATE pricing_feedanswer"])
-def test_disk_full_shutdown_deadlock_and_their_like_at_any_statement(feed, wine, code, at):
-    with failing(server_error(code), at=at):
-        response = feed.post(observation(), Idempotency_Key="d-1")
+def test_disk_full_shutdown_deadlock_and_their_like_at_any_statement_of_a_batch(feed, wine, code, at):
+    refused_whole(feed, {"observations": [observation(), observation()]}, failing(server_error(code), at=at))
+
+
+def refused_whole(feed, body, fault):
+    with fault:
+        response = feed.post(body, Idempotency_Key="d-1")
     unavailable(response)
     assert b"secret" not in response.content
     assert nothing_written()
-    assert feed.post(observation(), Idempotency_Key="d-1").json()["duplicate"] is False
+    assert feed.post(body, Idempotency_Key="d-1").json()["duplicate"] is False
 
 
 def test_a_session_that_the_server_ended_is_a_503_and_the_next_request_works(feed, wine):
@@ -87,6 +99,6 @@ def test_a_session_that_the_server_ended_is_a_503_and_the_next_request_works(fee
 
 
 def test_an_error_that_is_our_own_fault_is_not_called_the_databases(feed, wine):
-    with pytest.raises(DataError), failing(DataError("22003"), at="INSERT INTO pricing_offer"):
+    with pytest.raises(DataError), failing(DataError("22003"), at="WITH patience", alone=True):
         feed.post(observation())
     assert nothing_written()
