@@ -46,8 +46,8 @@ def publish_along(sql: str, parameters: Mapping[str, Any], messages: Sequence[Ne
     with tracing.send(messages) as trace:
         cursor = run(sql, {**parameters, **queue.publishing(messages, trace=trace)})
         reached = queue.reached_by(cursor)()
-    if messages:
-        transaction.on_commit(lambda: _tell(reached, messages))
+    if types := sorted({message.type for message in messages}):
+        transaction.on_commit(lambda: _tell(reached, types))
 
 
 def follow_up(cause: Mapping[str, str], *, caused_by: str) -> dict[str, str]:
