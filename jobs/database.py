@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
@@ -97,6 +98,20 @@ def by_index() -> Iterator[None]:
     psycopg.Cursor(database.connection).execute(prepared.BY_INDEX_HERE, prepare=True)
     yield
     psycopg.Cursor(database.connection).execute(prepared.AS_BEFORE, prepare=True)
+
+
+def tell_the_server(connection: Any, **_: Any) -> None:
+    """Of a new connection by network: after how long a silence it is to end the session, whatever it is doing.
+
+    Received from Django. Not sent as the connection's options, which poolers refuse.
+    """
+    database = connection.connection
+    if connection.vendor != "postgresql" or database.info.host.startswith(("/", "@")):
+        return
+    wanted = settings.DATABASE_SESSION
+    asked = ", ".join("set_config(%s, %s, false)" for _ in wanted)
+    with connection.wrap_database_errors:
+        database.execute(f"SELECT {asked}", [str(part) for pair in wanted.items() for part in pair])
 
 
 def in_transaction() -> bool:

@@ -462,6 +462,14 @@ DATABASE_CONNECTION = {
     "keepalives_count": 3,
     "tcp_user_timeout": 25_000,  # milliseconds
 }
+# The same from the other side: each session tells its server. Else what a host that is gone had locked stays locked for
+# two hours: a transaction that idles has limits of its own, but none that waits for the rest of a round trip.
+DATABASE_SESSION = {
+    "tcp_keepalives_idle": DATABASE_CONNECTION["keepalives_idle"],
+    "tcp_keepalives_interval": DATABASE_CONNECTION["keepalives_interval"],
+    "tcp_keepalives_count": DATABASE_CONNECTION["keepalives_count"],
+    "tcp_user_timeout": DATABASE_CONNECTION["tcp_user_timeout"],
+}
 DATABASES["default"]["OPTIONS"] = {**DATABASE_CONNECTION, **DATABASES["default"].get("OPTIONS", {})}
 # The statements of jobs.database.run are prepared from their fifth run on, which halves what a price costs the server.
 # A pooler that does not keep prepared statements (PgBouncer with max_prepared_statements 0) must have it false.

@@ -77,3 +77,36 @@ def test_a_host_that_is_cut_off_in_the_middle_of_a_batch_doubles_nothing_and_hol
         assert in_order == sorted(in_order), f"wine {key}"
     assert database.execute("SELECT count(*) FROM jobs_deadletter") == [(0,)]
     assert database.execute("SELECT max(receive_count) <= 3 FROM test_effect") == [(True,)]
+
+
+# In the middle of a round trip: the server has done the statement and waits for the end of what was sent, so no limit
+# of a transaction that idles runs. A claim is there for some microseconds each time, or longer where the host is busy.
+HOLD = """
+import django, time
+django.setup()
+from django.conf import settings
+from django.db import connection
+settings.DATABASE_SESSION = dict(zip(settings.DATABASE_SESSION, (2, 1, 2, 4_000), strict=True))
+connection.ensure_connection()
+with connection.connection.pipeline():
+    held = connection.connection.execute("SELECT pg_backend_pid() FROM jobs_subscription LIMIT 1 FOR UPDATE")
+    print(held.fetchone()[0], flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_host_had_locked_in_the_middle_of_a_round_trip_is_free_soon_after_it_is_gone(
+    network: Network, database: Sandbox, environment: dict[str, Any], processes: Processes
+) -> None:
+    with network.on(CUT_OFF):
+        holder = processes.start("-c", HOLD, **environment)
+    try:
+        wait_until(lambda: processes.log(holder).strip().isdigit(), what="it holds a row")
+        pid = int(processes.log(holder))
+        state = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = %s"
+        wait_until(lambda: database.execute(state, [pid]) == [("active", "ClientRead")], what="it waits for the rest")
+        network.cut(CUT_OFF)
+        wait_until(lambda: not database.execute(state, [pid]), seconds=60, what="the server notices")
+        assert holder.poll() is None
+    finally:
+        network.heal(CUT_OFF)
