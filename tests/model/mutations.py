@@ -7,6 +7,7 @@ scenario must end in, so that a mutation which merely breaks a statement's synta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from jobs.frontier import Frontier
 from jobs.messages import Message, NewMessage
 from jobs.queue import Partition
 from pricing import offers, rules
+from pricing.feeds import single
 from tests.model import redriving
 from tests.model import scenarios_around as around
 from tests.model import scenarios_claim as claims
@@ -217,6 +219,16 @@ def _commit_unheard(self: BaseDatabaseWrapper) -> None:
 
 
 commit = BaseDatabaseWrapper._commit  # type: ignore[attr-defined]
+
+
+def _write_unheard(*args: Any, **told: Any) -> bool:
+    """The same of a statement that is its own transaction."""
+    with suppress(DatabaseError):
+        write(*args, **told)
+    return True
+
+
+write = single.write
 
 
 def _in_redrive(*edits: tuple[str, str]) -> Plant:
@@ -470,6 +482,12 @@ MUTATIONS = [
         "I1",
         around.accepted_is_said_only_of_what_is_committed,
         instead(BaseDatabaseWrapper, "_commit", _commit_unheard),
+    ),
+    Mutation(
+        "202 sent whatever became of the single statement",
+        "I1",
+        around.accepted_is_said_only_of_what_is_committed,
+        instead(single, "write", _write_unheard),
     ),
     # The low-water mark
     Mutation(

@@ -55,8 +55,13 @@ def accepted_is_said_only_of_what_is_committed() -> None:
     """The COMMIT fails: a deferred trigger finds the disk full."""
     _forget()
     cast.wine("1")
+    cast.wine("2")
     key = create_key(merchant=cast.merchant(), note="", now=timezone.now())[1]
-    body = {"wine_id": "wn_1", "price": "154.00", "currency": "USD", "occurred_at": "2026-03-14T09:12:04Z"}
+    one, other = (
+        {"wine_id": wine, "price": "154.00", "currency": "USD", "occurred_at": "2026-03-14T09:12:04Z"}
+        for wine in ("wn_1", "wn_2")
+    )
+    bodies = {"one": one, "two": {"observations": [one, other]}}  # a single statement, and a transaction of several
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE OR REPLACE FUNCTION test_disk_full() RETURNS trigger LANGUAGE plpgsql AS"
@@ -67,18 +72,21 @@ def accepted_is_said_only_of_what_is_committed() -> None:
             " FOR EACH ROW EXECUTE FUNCTION test_disk_full()"
         )
     try:
-        answer = Client().post(
-            "/feeds/v1/price-changes",
-            data=json.dumps(body),
-            content_type="application/json",
-            headers={"Authorization": f"Bearer {key}", "Idempotency-Key": "one"},
-        )
+        answers = [
+            Client().post(
+                "/feeds/v1/price-changes",
+                data=json.dumps(body),
+                content_type="application/json",
+                headers={"Authorization": f"Bearer {key}", "Idempotency-Key": name},
+            )
+            for name, body in bodies.items()
+        ]
     finally:
         with connection.cursor() as cursor:
             cursor.execute("DROP TRIGGER test_disk_full ON pricing_offer")
             cursor.execute("DROP FUNCTION test_disk_full")
     promise(not Offer.objects.exists(), "the scenario itself: nothing was committed")
-    promise(answer.status_code != 202, "I1: acknowledged, and not there")
+    promise(all(answer.status_code != 202 for answer in answers), "I1: acknowledged, and not there")
 
 
 def prices_of_one_wine_draw_their_ids_one_after_another() -> None:
