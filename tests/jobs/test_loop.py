@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,11 +62,14 @@ def test_a_step_that_hangs_ends_the_process() -> None:
     assert done.returncode == -signal.SIGALRM
 
 
-def test_a_first_signal_asks_and_a_second_one_does_what_it_did_before() -> None:
+def test_a_first_signal_asks_and_a_second_one_does_what_it_did_before(request: pytest.FixtureRequest) -> None:
     class Work:
         stopping = False
 
     work = Work()
+    # Who is started in the background of a shell ignores it from the start.
+    request.addfinalizer(partial(signal.signal, signal.SIGINT, signal.getsignal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt), loop.stopped_by_signal(work):
         os.kill(os.getpid(), signal.SIGINT)
         assert work.stopping
