@@ -124,12 +124,16 @@ def in_child(what: str, size: Size) -> None:
 def measure(size: Size) -> None:
     from django.test import Client
 
+    from alerts.models import Alert
     from pricing.models import Wine
     from winecellar.accounts.models import User
 
     chance = random.Random(SEED)
     names = [name.split() for name in Wine.objects.order_by("pk").values_list("name", flat=True)[:2_000]]
     people = list(User.objects.order_by("pk")[:50])
+    alerts: dict[int, list[int]] = {person.pk: [] for person in people}
+    for owner, pk in Alert.objects.filter(user__in=people).values_list("user", "pk"):
+        alerts[owner].append(pk)
 
     def wine() -> str:
         return f"wn_{chance.randint(1, size.wines)}"
@@ -142,26 +146,34 @@ def measure(size: Size) -> None:
         return text[:at] + text[at + 1 :]
 
     kinds = {
-        "first page, signed in": lambda: "/",
-        "all wines": lambda: "/wines",
-        "search, a rare word": lambda: f"/wines?q={chance.choice(names)[2]}",
-        "search, a common word": lambda: "/wines?q=chateau",
-        "search, the start of a word": lambda: f"/wines?q={word()[:3]}",
-        "search, two words": lambda: f"/wines?q={word()}+{word()}",
-        "search, a misspelling": lambda: f"/wines?q={slip(chance.choice(names)[2])}",
-        "search, filters": lambda: f"/wines?q=chateau&vintage={chance.randint(1980, 2022)}&stock=on&low=20&high=90",
-        "by price": lambda: "/wines?order=price&stock=on",
-        "a wine": lambda: f"/wines/{wine()}",
-        "a wine, all": lambda: f"/wines/{wine()}?range=all",
-        "my alerts": lambda: "/alerts",
+        "first page, signed in": lambda person: "/",
+        "all wines": lambda person: "/wines",
+        "search, a rare word": lambda person: f"/wines?q={chance.choice(names)[2]}",
+        "search, a common word": lambda person: "/wines?q=chateau",
+        "search, the start of a word": lambda person: f"/wines?q={word()[:3]}",
+        "search, two words": lambda person: f"/wines?q={word()}+{word()}",
+        "search, a misspelling": lambda person: f"/wines?q={slip(chance.choice(names)[2])}",
+        "search, filters": lambda person: (
+            f"/wines?q=chateau&vintage={chance.randint(1980, 2022)}&stock=on&low=20&high=90"
+        ),
+        "by price": lambda person: "/wines?order=price&stock=on",
+        "a wine": lambda person: f"/wines/{wine()}",
+        "a wine, all": lambda person: f"/wines/{wine()}?range=all",
+        "my alerts": lambda person: "/alerts",
+        "an alert": lambda person: f"/alerts/{chance.choice(alerts[person.pk])}",
+        "changing an alert": lambda person: f"/alerts/{chance.choice(alerts[person.pk])}/edit",
+        "notifications": lambda person: "/notifications",
+        "settings of mail": lambda person: "/account/notifications",
+        "my account": lambda person: "/account",
     }
     print("| page | median, ms | 95th percentile, ms | worst, ms |\n| --- | --- | --- | --- |")
     for kind, path in kinds.items():
         client, took = Client(SERVER_NAME="localhost"), []
         for number in range(size.requests + 10):
+            person = people[number // 10 % len(people)]
             if number % 10 == 0:
-                client.force_login(people[number // 10 % len(people)])
-            asked = path()
+                client.force_login(person)
+            asked = path(person)
             began = time.perf_counter()
             response = client.get(asked)
             if number >= 10:

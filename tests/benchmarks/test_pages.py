@@ -21,4 +21,4 @@ def database() -> Iterator[None]:
 def test_every_kind_of_page_is_measured() -> None:
     table = pages.child("measure", SIZE)
     assert table.count("| search, ") == 6
-    assert "| a wine, all |" in table
+    assert "| a wine, all |" in table and "| an alert |" in table
