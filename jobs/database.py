@@ -88,8 +88,12 @@ def pipelined() -> Iterator[None]:
 
 @contextmanager
 def by_index() -> Iterator[None]:
-    """What is `run` in here goes by its indexes and joins by loops, however small the tables were when it was planned:
-    so its plan may be kept though they grow. In a pipeline, which is a transaction of its own where none is open.
+    """What is `run` in here goes by indexes and joins by loops, so its plan may be kept though the tables grow. In a
+    pipeline, which is a transaction of its own where none is open.
+
+    In a table that nobody has counted yet it looks rows up. Of one that was counted with few rows in it, it may read a
+    whole index, until the table is counted again, which autovacuum does after fifty new rows and a fifth, within a
+    minute: then it is planned anew.
     """
     if not prepared.wanted():  # each is planned for the tables as they are
         yield

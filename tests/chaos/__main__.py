@@ -9,6 +9,7 @@ import argparse
 import logging
 import os
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def main(chosen: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started must end with us
     what = options()
     if what.control:
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "winecellar.settings")

@@ -19,7 +19,19 @@ from jobs.subscriptions import External, load_routes
 from jobs.worker import drain
 from tests.faults import mail_server, page
 from tests.faults.crash import Points, sweep
-from tests.purchases.cast import at_once, buy, buyer, check_books, later, state_of, stock, upkeep_now, wipe, work
+from tests.purchases.cast import (
+    at_once,
+    buy,
+    buyer,
+    check_books,
+    later,
+    state_of,
+    stock,
+    upkeep_now,
+    wipe,
+    work,
+    work_until_taken,
+)
 from tests.purchases.conftest import provider as provider  # noqa: PLC0414  (a fixture)
 from winecellar.demo.payments_api import PaymentServer
 from winecellar.demo.payments_script import Chaos, PaymentScript
@@ -121,7 +133,7 @@ def test_a_purchase_that_is_refunded_dies_at_every_point(
     def prepare() -> None:
         provider.script = PaymentScript("confirm: taken-reset")
         purchase = buy(buyer(provider), stock(3), 2)
-        work()
+        work_until_taken(provider, purchase)
         later(purchase, minutes=1)
         upkeep_now()
         stock(0)

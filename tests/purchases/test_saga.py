@@ -11,7 +11,18 @@ from django.utils import timezone
 
 from jobs.messages import Message
 from jobs.models import DeadLetter, Delivery, LoggedMessage
-from tests.purchases.cast import at_once, buy, buyer, check_books, later, state_of, stock, upkeep_now, work
+from tests.purchases.cast import (
+    at_once,
+    buy,
+    buyer,
+    check_books,
+    later,
+    state_of,
+    stock,
+    upkeep_now,
+    work,
+    work_until_taken,
+)
 from winecellar.demo.payments_api import PaymentServer
 from winecellar.demo.payments_script import PaymentScript
 from winecellar.purchases import paying, services
@@ -152,7 +163,7 @@ def test_a_charge_that_turns_out_well_too_late_is_sold_if_the_bottles_are_there_
     item = stock(2)
     provider.script = PaymentScript("confirm: taken-reset")
     purchase = buy(buyer(provider), item, 2)
-    work()
+    work_until_taken(provider, purchase)
     later(purchase, minutes=1)
     upkeep_now()
     assert StockItem.objects.get().reserved == 0
@@ -174,7 +185,7 @@ def test_a_refund_is_made_once_whatever_becomes_of_the_answers(provider: Payment
     item = stock(1)
     provider.script = PaymentScript(f"confirm: taken-reset; refund: {lost}")
     purchase = buy(buyer(provider), item)
-    work()
+    work_until_taken(provider, purchase)
     services.intervene(
         purchase_id=purchase.pk, event=Event.COMPENSATE, by="1", note="the buyer asked", now=timezone.now()
     )
@@ -195,7 +206,7 @@ def test_a_refund_that_fails_at_the_bank_comes_before_a_person_who_has_it_tried_
     item = stock(1)
     provider.script = PaymentScript("confirm: taken-reset; refund: refund-fails")
     purchase = buy(buyer(provider), item)
-    work()
+    work_until_taken(provider, purchase)
     services.intervene(purchase_id=purchase.pk, event=Event.COMPENSATE, by="1", note="n", now=timezone.now())
     work(waits=True)
     assert state_of(purchase) is State.REFUND_UNCLEAR

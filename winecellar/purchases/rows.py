@@ -1,7 +1,7 @@
 """The rows of purchases under way: how they are read with their locks, and written at once. SQL alone, for books.py,
 paying.py and mail.py.
 
-Guarantee: the statements go by their indexes (jobs.database.by_index), so their plans are kept while the tables grow.
+Guarantee: the statements go by indexes (jobs.database.by_index says how far that reaches), so their plans may be kept.
 """
 
 from __future__ import annotations
