@@ -92,14 +92,14 @@ def test_a_rate_is_held_over_all_workers(send: Any) -> None:
     send(*["a"] * 50, type_="do_loosely")
     control.limit(name="loose", rate_per_second=4.0)
     controls = queue.controls()[subscription("loose").pk]
-    claimed = 0
+    claimed, began = 0, time.monotonic()
     for _ in range(6):
         for part in range(2):
             claim, _again = claim_from(
                 Frontier(), (subscription("loose").pk, part), load_routes()["loose"], 20, controls
             )
             claimed += len(claim.messages)
-    assert 4 <= claimed <= 6
+    assert 4 <= claimed <= 4 + 4 * (time.monotonic() - began)
 
 
 def test_a_delayed_message_waits_and_its_key_waits_behind_it(send: Any) -> None:
