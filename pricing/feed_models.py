@@ -57,7 +57,8 @@ class SigningSecret(models.Model):
 class FeedAnswer(models.Model):
     """What we answered to a merchant's request, so that its retry gets the same answer and no second effect."""
 
-    merchant = models.ForeignKey("pricing.Merchant", on_delete=models.CASCADE, db_index=False)
+    # Unchecked by the database: each request would lock its merchant's row once more, beside its twins (0038).
+    merchant = models.ForeignKey("pricing.Merchant", on_delete=models.CASCADE, db_constraint=False, db_index=False)
     key = models.CharField(max_length=200, help_text="The merchant's Idempotency-Key or delivery id.")
     body_sha256 = models.CharField(max_length=64)
     answer = models.JSONField(null=True)
@@ -77,7 +78,8 @@ class RawBody(models.Model):
     Events made from it name it in their attribute `raw_body`. Headers are kept without credentials and signatures.
     """
 
-    merchant = models.ForeignKey("pricing.Merchant", on_delete=models.CASCADE, db_index=False)
+    # Unchecked, as above.
+    merchant = models.ForeignKey("pricing.Merchant", on_delete=models.CASCADE, db_constraint=False, db_index=False)
     source = models.CharField(max_length=20, help_text="The way in: price-changes, shopify, woocommerce.")
     headers = models.JSONField()
     body = models.BinaryField()

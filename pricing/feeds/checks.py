@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from urllib.parse import unquote_plus
 
 import structlog
 from django.conf import settings
 from django.http import HttpRequest
-from django.http.request import UnreadablePostError
+from django.http.request import RawPostDataException, UnreadablePostError
 
 from jobs import standard_webhooks
 from pricing import keys, signing
 from pricing.feeds import canonical, formats, rate
 from pricing.feeds.errors import FeedError
+from pricing.feeds.glance import LONGEST as LONGEST_GLANCE
+from pricing.feeds.glance import Glance
+from pricing.feeds.glance import glance as look_at
 from pricing.models import Merchant
 
 log = structlog.get_logger(__name__)
@@ -33,6 +37,7 @@ class Sender:
 
     merchant: Merchant
     webhook_id: str | None
+    along: Sequence[Any] = ()  # what was read along with the key
 
 
 def check_transport(request: HttpRequest) -> None:
@@ -60,10 +65,12 @@ def check_length(request: HttpRequest, *, most: int | None = None) -> int:
     return int(declared)
 
 
-def authenticate(request: HttpRequest, merchant_id: str | None, length: int, now: datetime) -> Sender:
+def authenticate(
+    request: HttpRequest, merchant_id: str | None, length: int, now: datetime, along: keys.Along = keys.NOTHING
+) -> Sender:
     """Who sends this, by feed key or by signature; each such request counts, and too many of them are refused.
 
-    With a key nothing of the body is read; a signature is about it.
+    With a key nothing of the body is read here, and `along` is read with it; a signature is about the body.
 
     `merchant_id` is the one in the address, which a signed request needs: it says whose secrets to try.
     """
@@ -72,11 +79,11 @@ def authenticate(request: HttpRequest, merchant_id: str | None, length: int, now
         raise FeedError(401, "key_in_address", message, headers={"WWW-Authenticate": CHALLENGE})
     if "HTTP_AUTHORIZATION" not in request.META and "HTTP_WEBHOOK_SIGNATURE" in request.META and merchant_id:
         return _by_signature(request, merchant_id, length, now)
-    merchant, usage = _by_key(request, now)
+    merchant, usage, row = _by_key(request, now, along)
     if merchant_id not in (None, merchant.pk):
         raise FeedError(403, "forbidden_feed", "This key belongs to another merchant than the address.")
     _admit(merchant, usage)
-    return Sender(merchant, webhook_id=None)
+    return Sender(merchant, webhook_id=None, along=row)
 
 
 def _admit(merchant: Merchant, usage: rate.Usage) -> None:
@@ -84,9 +91,9 @@ def _admit(merchant: Merchant, usage: rate.Usage) -> None:
     rate.check(usage)
 
 
-def _by_key(request: HttpRequest, now: datetime) -> tuple[Merchant, rate.Usage]:
+def _by_key(request: HttpRequest, now: datetime, along: keys.Along) -> keys.Admitted:
     try:
-        return keys.authenticate(request.META.get("HTTP_AUTHORIZATION"), now=now)
+        return keys.authenticate(request.META.get("HTTP_AUTHORIZATION"), now=now, along=along)
     except keys.MissingCredentialsError:
         message = (
             "Send your feed key in the header “Authorization: Bearer wck_…”, "
@@ -161,8 +168,20 @@ def read_body(request: HttpRequest, length: int) -> bytes:
     """The whole body, or FeedError when the sender went away or was too slow before its end."""
     try:
         body = request.body
-    except UnreadablePostError:
+    except (UnreadablePostError, RawPostDataException):  # the second: it was tried before
         body = b""
     if len(body) != length:
         raise FeedError(400, "incomplete_body", "The body ended before its Content-Length.")
     return body
+
+
+def glance(request: HttpRequest, length: int) -> Glance | None:
+    """What a small body is about, read before it is known whose it is, or None: a larger one waits for the key, as does
+    one that has to be asked for. What is wrong with it is said in its turn."""
+    if not 0 < length <= LONGEST_GLANCE or "HTTP_EXPECT" in request.META or "HTTP_AUTHORIZATION" not in request.META:
+        return None
+    try:
+        body = request.body
+    except UnreadablePostError:
+        return None
+    return look_at(request.META.get("HTTP_IDEMPOTENCY_KEY"), body)

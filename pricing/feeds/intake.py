@@ -40,8 +40,10 @@ def take(
     received: Received,
     attributes: Mapping[str, str],
     now: datetime,
+    ahead: single.Ahead | None = None,
 ) -> Answer:
-    """Take what a request brings. `attributes` go with every event; raises FeedError, and what answers.once raises.
+    """Take what a request brings. `attributes` go with every event; `ahead` is what was looked up when it came. Raises
+    FeedError, and what answers.once raises.
 
     The body is kept with what was made of it, unless it only brings what came before.
     """
@@ -49,7 +51,7 @@ def take(
     work = _Work(deliveries, merchant, received, attributes, now)
     meanings = [received.body if each.meaning is None else each.meaning for each in deliveries]
     units = [Unit(each.key, meaning, each.field) for each, meaning in zip(deliveries, meanings, strict=True)]
-    if len(units) == len(deliveries[0].observations) == 1 and (answer := work.at_once(units[0])):
+    if len(units) == len(deliveries[0].observations) == 1 and (answer := work.at_once(units[0], ahead)):
         return answer
     return _together(answers.once(merchant=merchant, units=units, ahead=work.ask, work=work.do))
 
@@ -64,11 +66,11 @@ class _Work:
     attributes: Mapping[str, str]
     now: datetime
 
-    def at_once(self, unit: Unit) -> Answer | None:
+    def at_once(self, unit: Unit, ahead: single.Ahead | None) -> Answer | None:
         """Record a single price, unless something about it is unusual, or was changed by somebody else meanwhile."""
         [delivery] = self.deliveries
         [observation] = delivery.observations
-        looked = single.look(merchant=self.merchant, wine_id=observation.wine_id, key=unit.key)
+        looked = single.look(merchant=self.merchant, wine_id=observation.wine_id, key=unit.key, ahead=ahead)
         if looked is None:
             return None
         foreseen = foresee(

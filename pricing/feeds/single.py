@@ -7,7 +7,7 @@ intake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,9 +17,10 @@ from django.db import IntegrityError
 from jobs import outbox, queue
 from jobs.database import run
 from jobs.messages import dumps
-from pricing import offers, raw_bodies
+from pricing import keys, offers, raw_bodies
 from pricing.feeds import answers
 from pricing.feeds.answers import Answer, Unit
+from pricing.feeds.glance import Glance
 from pricing.models import Merchant, full_name
 from pricing.raw_bodies import Received
 from pricing.rules import Standing
@@ -27,10 +28,11 @@ from pricing.services import Foreseen
 
 # Goes by its indexes, without being planned anew: see migration 0012. The versions are those of the rows (`xmin`):
 # another one, and somebody has changed it since.
+_LOOKED = ["used", "raw_body", "name", "vintage", "wine_version", "offer_version", *offers.COLUMNS]
 LOOK = f"""
-SELECT used, raw_body, name, vintage, wine_version, offer_version, {", ".join(offers.COLUMNS)}
-FROM pricing_look(%(merchant)s, %(wine)s, %(key)s)
+SELECT {", ".join(_LOOKED)} FROM pricing_look(%(merchant)s, %(wine)s, %(key)s)
 """  # noqa: S608 (the names are those of our own columns)
+ADMIT_AND_LOOK = keys.admitting(_LOOKED, "pricing_look(found.id, %(wine)s, %(key)s)")
 # What is not as it was looked at becomes NULL where the table takes none: a wine that was changed has no id, an offer
 # that was changed no price. So the statement fails, as it does when the request's key has been taken meanwhile, and
 # leaves nothing. Each part reads the one that must come before it.
@@ -71,9 +73,28 @@ class Looked:
     versions: Mapping[str, str | None]
 
 
-def look(*, merchant: Merchant, wine_id: str, key: str | None) -> Looked | None:
-    """None where there is no such wine, or the key has been used: both need more than a look."""
-    row = run(LOOK, {"merchant": merchant.pk, "key": key, "wine": wine_id}).fetchone()
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What a look found that was taken for a guess, together with the sender's key: a row of LOOK."""
+
+    glance: Glance
+    row: Sequence[Any]
+
+
+def along(glance: Glance | None) -> keys.Along:
+    """The look that goes with the key, if there is anything to look at."""
+    if glance is None:
+        return keys.NOTHING
+    return keys.Along(ADMIT_AND_LOOK, {"wine": glance.wine_id, "key": glance.key})
+
+
+def look(*, merchant: Merchant, wine_id: str, key: str | None, ahead: Ahead | None = None) -> Looked | None:
+    """None where there is no such wine, or the key has been used: both need more than a look. There is none where
+    `ahead`, found for this merchant, was for this wine and this key."""
+    if ahead is not None and ahead.glance == Glance(wine_id, key):
+        row = ahead.row
+    else:
+        row = run(LOOK, {"merchant": merchant.pk, "key": key, "wine": wine_id}).fetchone()
     used, raw_body, name, vintage, wine_version, offer_version, *said = row
     if used or wine_version is None:
         return None

@@ -65,7 +65,7 @@ CODES = ["53100", "53200", "53300", "57P01", "57014", "08006", "58030", "40001",
 
 
 @pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("at", ["SELECT used", "WITH patience"])
+@pytest.mark.parametrize("at", ["WITH found", "WITH patience"])
 def test_disk_full_shutdown_deadlock_and_their_like_at_any_statement_of_a_single_price(feed, wine, code, at):
     refused_whole(feed, observation(), failing(server_error(code), at=at, alone=True))
 

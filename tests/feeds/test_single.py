@@ -11,8 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from jobs.database import run
+from jobs.messages import dumps
 from pricing import keys
 from pricing.feeds import single
+from pricing.feeds.glance import LONGEST, Glance, glance
 from pricing.models import FeedAnswer, Offer, RawBody, Wine
 from pricing.services import record_observations
 from tests import cast
@@ -89,12 +91,12 @@ def send_all(feed, bodies):
 
 
 @pytest.mark.parametrize("bodies", HISTORIES.values(), ids=HISTORIES)
-def test_the_short_way_takes_three_statements_and_writes_what_the_long_way_does(feed, wine, bodies, monkeypatch):
+def test_the_short_way_takes_two_statements_and_writes_what_the_long_way_does(feed, wine, bodies, monkeypatch):
     load_rates("2026-03-14", USD="1.10")
     with CaptureQueriesContext(connection) as queries:
         answers = send_all(feed, bodies)
     rates = sum(body.get("currency") == "EUR" for body in bodies)
-    assert len(queries) == 3 * len(bodies) + rates, "the key, a look, and all that is written"
+    assert len(queries) == 2 * len(bodies) + rates, "the key with a look, and all that is written"
     short = all_that_is_written(answers)
     for model in (Offer, FeedAnswer, RawBody):
         model.objects.all().delete()
@@ -103,6 +105,55 @@ def test_the_short_way_takes_three_statements_and_writes_what_the_long_way_does(
         cursor.execute("DELETE FROM jobs_message")
     monkeypatch.setattr(single, "look", lambda **_: None)
     assert all_that_is_written(send_all(feed, bodies)) == short
+
+
+@pytest.mark.parametrize(
+    ("body", "id_"),
+    [
+        (b'{"delivery_id": "d-1", "note": {"wine_id": "wn_1"}, %s}', None),
+        (b'{"note": "\\"wine_id\\": \\"wn_1\\"", "delivery_id": "d-1", %s}', None),
+        (b'{"delivery_id": "d-2", %s}', "d-1"),
+        (b'{"delivery_id": "d\\u002d1", %s}', None),
+        (b'{"delivery_id": "d-1", "note": "' + b"x" * LONGEST + b'", %s}', None),
+        (b'{"delivery_id": "d-1", "merchant_id": "mch_082", %s}', None),
+    ],
+    ids=["another wine first", "another wine in a text", "two ids", "an escaped id", "too long to glance at", "plain"],
+)
+def test_what_a_glance_takes_it_for_makes_no_difference(feed, wine, body, id_):
+    told = {"Idempotency_Key": id_} if id_ else {}
+    sent = body % dumps(observation()).strip("{}").encode()
+    first = accepted(feed.post(sent, **told))
+    assert first["results"][0]["wine_id"] == "wn_4417"
+    assert first["results"][0]["applied"]
+    assert accepted(feed.post(sent, **told)) == {**first, "duplicate": True}
+    assert FeedAnswer.objects.get().key == "d-1"
+    assert len(published()) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "taken_for"),
+    [
+        (None, b'{"wine_id": "wn_1"}', Glance("wn_1", None)),
+        ("d-1", b'{"wine_id" : "wn_1", "delivery_id": "d-2"}', Glance("wn_1", "d-1")),
+        (None, b'{"delivery_id": "d 2", "wine_id":"wn_1"}', Glance("wn_1", "d 2")),
+        (None, b'{"wine_id": "wn_1", "delivery_id": "d\\u0000"}', Glance("wn_1", None)),
+        (None, b'{"wine_id": "wn_1\\u0000"}', None),
+        ("d\x00", b'{"wine_id": "wn_1"}', None),
+        ("dé", b'{"wine_id": "wn_1"}', None),
+        (None, b'{"observations": [{"wine_id": "wn_1"}]}', None),
+        (None, b"\xff\xfe\x00", None),
+        (None, b"", None),
+    ],
+)
+def test_a_glance_sees_plain_names_alone(key, body, taken_for):
+    assert glance(key, body) == taken_for
+
+
+def test_what_is_wrong_with_a_body_that_was_glanced_at_is_said_after_what_is_wrong_with_the_key(feed, key, wine):
+    bad = b'{"wine_id": "wn_4417", "price": '
+    assert refusal(Feed("wck_abcdefgh_" + "x" * 43).post(bad))[:2] == (401, "invalid_credentials")
+    assert refusal(feed.post(bad))[:2] == (400, "invalid_json")
+    assert nothing_written()
 
 
 def between(monkeypatch, act):

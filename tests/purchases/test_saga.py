@@ -202,9 +202,13 @@ def test_a_refund_is_made_once_whatever_becomes_of_the_answers(provider: Payment
     check_books(provider, bottles={item.pk: 1})
 
 
-def test_a_refund_that_fails_at_the_bank_comes_before_a_person_who_has_it_tried_again(provider: PaymentServer) -> None:
+@pytest.mark.parametrize("then", ["ok", "reset", "taken-reset", "500", "taken-error"])
+def test_a_refund_that_fails_at_the_bank_comes_before_a_person_who_has_it_tried_again(
+    provider: PaymentServer, then: str
+) -> None:
+    """Whatever becomes of the second one's answer: the first one's end is not taken for its."""
     item = stock(1)
-    provider.script = PaymentScript("confirm: taken-reset; refund: refund-fails")
+    provider.script = PaymentScript(f"confirm: taken-reset; refund: refund-fails, {then}")
     purchase = buy(buyer(provider), item)
     work_until_taken(provider, purchase)
     services.intervene(purchase_id=purchase.pk, event=Event.COMPENSATE, by="1", note="n", now=timezone.now())

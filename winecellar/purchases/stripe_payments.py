@@ -135,7 +135,7 @@ class StripePayments:
 
         def settled() -> Any:
             seen = self._retrieve(intent_id)
-            return seen if seen.refunds else None
+            return seen if len(seen.refunds) > len(before.refunds) else None
 
         # What failed at the bank is tried again under a key of its own.
         before = self._retrieve(intent_id)
