@@ -45,8 +45,8 @@ fuzz: $(STAMP)  ## feed every parser N=100000 damaged inputs; SEED=7 repeats a r
 bench: $(STAMP)  ## compare the queue's speed with its peers'; QUICK=1 for a small run
 	@$(BIN)/python -m tests.benchmarks $(if $(QUICK),--quick)
 
-chaos: $(STAMP)  ## break everything for SECONDS=90, by SEED=1, and see whether the promises were kept
-	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) $(if $(REPORT),--report)
+chaos: $(STAMP)  ## break everything for SECONDS=90, by SEED=1, at RATE=400 messages a second, and see whether the promises were kept
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),90) --seed $(or $(SEED),1) --rate $(or $(RATE),400) $(if $(REPORT),--report)
 
 stop: $(STAMP)  ## stop the embedded Postgres servers
 	@$(BIN)/python -m winecellar.embedded stop

@@ -122,8 +122,9 @@ def write(result: Result, *, has_disk: bool) -> None:
     """Into the page, between its marks."""
     o = result.options
     head = (
-        f"`make chaos SECONDS={o.seconds:g} SEED={o.seed}` on {datetime.now(UTC):%Y-%m-%d}, {describe_machine()};"
-        f" lease {o.lease:g} s; {result.seconds / 60:.0f} minutes with start and check. **{verdict(result)}**"
+        f"`make chaos SECONDS={o.seconds:g} SEED={o.seed} RATE={o.rate:g}` on {datetime.now(UTC):%Y-%m-%d},"
+        f" {describe_machine()}; lease {o.lease:g} s; {result.seconds / 60:.0f} minutes with start and check."
+        f" **{verdict(result)}**"
     )
     lines = [head, "", "| fault | times |", "| --- | --- |"]
     lines += [f"| {name} | {said} |" for name, said in faults(result, has_disk=has_disk)]
