@@ -18,11 +18,8 @@ from django.http.request import RawPostDataException, UnreadablePostError
 
 from jobs import standard_webhooks
 from pricing import keys, signing
-from pricing.feeds import canonical, formats, rate
+from pricing.feeds import canonical, formats, glance, rate
 from pricing.feeds.errors import FeedError
-from pricing.feeds.glance import LONGEST as LONGEST_GLANCE
-from pricing.feeds.glance import Glance
-from pricing.feeds.glance import glance as look_at
 from pricing.models import Merchant
 
 log = structlog.get_logger(__name__)
@@ -175,13 +172,13 @@ def read_body(request: HttpRequest, length: int) -> bytes:
     return body
 
 
-def glance(request: HttpRequest, length: int) -> Glance | None:
+def glance_at(request: HttpRequest, length: int) -> glance.Glance | None:
     """What a small body is about, read before it is known whose it is, or None: a larger one waits for the key, as does
     one that has to be asked for. What is wrong with it is said in its turn."""
-    if not 0 < length <= LONGEST_GLANCE or "HTTP_EXPECT" in request.META or "HTTP_AUTHORIZATION" not in request.META:
+    if not 0 < length <= glance.LONGEST or "HTTP_EXPECT" in request.META or "HTTP_AUTHORIZATION" not in request.META:
         return None
     try:
         body = request.body
     except UnreadablePostError:
         return None
-    return look_at(request.META.get("HTTP_IDEMPOTENCY_KEY"), body)
+    return glance.glance(request.META.get("HTTP_IDEMPOTENCY_KEY"), body)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pricing.feeds.canonical import LONGEST_DELIVERY_ID, WINE_ID_PATTERN
+
 LONGEST = 2_048  # bytes; a single price has about 120
-_WINE_ID = re.compile(rb'"wine_id"\s{0,8}:\s{0,8}"(wn_[A-Za-z0-9_]{1,37})"')
-_DELIVERY_ID = re.compile(rb'"delivery_id"\s{0,8}:\s{0,8}"([ !#-\[\]-~]{1,200})"')
-_KEY = re.compile(r"[ -~]{1,200}")
+# As canonical.py has them, but for what JSON writes in more than one way.
+_WINE_ID = re.compile(rf'"wine_id"\s{{0,8}}:\s{{0,8}}"({WINE_ID_PATTERN})"'.encode())
+_DELIVERY_ID = re.compile(rf'"delivery_id"\s{{0,8}}:\s{{0,8}}"([ !#-\[\]-~]{{1,{LONGEST_DELIVERY_ID}}})"'.encode())
+_KEY = re.compile(rf"[ -~]{{1,{LONGEST_DELIVERY_ID}}}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def _take(request: HttpRequest, merchant_id: str | None, request_id: str, *, now
     checks.check_transport(request)
     checks.check_method(request)
     length = checks.check_length(request)
-    guess = checks.glance(request, length)
+    guess = checks.glance_at(request, length)
     sender = checks.authenticate(request, merchant_id, length, now, single.along(guess))
     ahead = single.Ahead(guess, sender.along) if guess and sender.along else None
     merchant = sender.merchant

@@ -1,6 +1,7 @@
 """A single price takes the short way: looked at without a lock, written by one statement, to the same end as the long
 way; and whatever somebody else does between the two, it is judged by what then is."""
 
+import io
 import threading
 from datetime import timedelta
 from decimal import Decimal
@@ -153,6 +154,21 @@ def test_what_is_wrong_with_a_body_that_was_glanced_at_is_said_after_what_is_wro
     bad = b'{"wine_id": "wn_4417", "price": '
     assert refusal(Feed("wck_abcdefgh_" + "x" * 43).post(bad))[:2] == (401, "invalid_credentials")
     assert refusal(feed.post(bad))[:2] == (400, "invalid_json")
+    assert nothing_written()
+
+
+class HangsUp(io.BytesIO):
+    def read(self, *_):
+        raise OSError("the sender went away")
+
+
+def test_a_sender_who_goes_away_while_we_glance_is_told_so_after_the_key(feed, key, wine):
+    for sent, said in ((key, (400, "incomplete_body")), ("wck_abcdefgh_" + "x" * 43, (401, "invalid_credentials"))):
+        told = {"HTTP_AUTHORIZATION": f"Bearer {sent}", "CONTENT_LENGTH": "120", "CONTENT_TYPE": "application/json"}
+        response = feed.client.request(
+            REQUEST_METHOD="POST", PATH_INFO="/feeds/v1/price-changes", **told, **{"wsgi.input": HangsUp()}
+        )
+        assert refusal(response)[:2] == said
     assert nothing_written()
 
 
